@@ -1,0 +1,1 @@
+"""OpenDWS: a self-hosted dynamic workload scheduler for accelerator fleets."""

@@ -1,0 +1,146 @@
+"""What the engine answers, where it is more than one model value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dws.model.request import CapacityRequest, RequestState
+from dws.model.topology import HostStatus, Pool, Zone
+from dws.planner.plan import Extension, Forecast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestView:
+    """A request as a reader sees it: the row, and while it waits what it can expect.
+
+    `cost_micros` is what it has cost so far.
+    """
+
+    request: CapacityRequest
+    forecast: Forecast | None = None
+    cost_micros: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestPage:
+    """A page of requests; `next_after` continues the list, None at its end."""
+
+    items: tuple[RequestView, ...]
+    next_after: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extended:
+    """The answer to an extension: the request as it is now, and how far it could go."""
+
+    view: RequestView
+    extension: Extension
+    applied_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affected:
+    """One request that a change to hosts touches, and how (`ends`, `requeued`, `replaced`,
+    `promise moves`, `runs on`)."""
+
+    request: CapacityRequest
+    effect: str
+    hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostChange:
+    """The answer to a change of hosts: whom it affects, and whether it was done."""
+
+    hosts: tuple[str, ...]
+    state: str
+    affected: tuple[Affected, ...]
+    confirmed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostView:
+    """One host: its state, and the request on it."""
+
+    pool: str
+    unit: int
+    name: str
+    status: HostStatus
+    domains: Mapping[str, str] = field(default_factory=dict)
+    request: str = ""
+    project: str = ""
+    busy_until: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolView:
+    """A pool and how its hosts stand now; `free_by_cell` are hosts free now, per cell."""
+
+    pool: Pool
+    hosts: tuple[HostView, ...]
+    ready: int
+    busy: int
+    free: int
+    draining: int
+    down: int
+    free_by_cell: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetView:
+    """The fleet and how it stands at `now`."""
+
+    version: int
+    now: int
+    currency: str
+    zones: tuple[Zone, ...]
+    pools: tuple[PoolView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetChange:
+    """What applying a fleet would do or did: `lines` say it in words; hosts that would vanish under
+    live work are refused."""
+
+    version: int
+    lines: tuple[str, ...]
+    applied: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageLine:
+    """Use summed over one key: seconds are instance-seconds, `accelerator_s` accelerator-seconds."""
+
+    project: str
+    principal: str
+    request: str
+    accelerator: str
+    shape: str
+    kind: str
+    seconds: int
+    accelerator_s: int
+    cost_micros: int
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The answer of `dws ledger verify`: how much was checked, and every fault found, in words."""
+
+    bookings: int
+    requests: int
+    events: int
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What `/healthz` and `/metrics` are made of."""
+
+    now: int
+    ledger_version: int
+    last_seq: int
+    states: Mapping[RequestState, int]
+    oldest_due_s: int
+    stuck: int

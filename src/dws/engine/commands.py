@@ -1,0 +1,74 @@
+"""What a caller can ask, as frozen values. Every face builds these; the engine checks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dws.model.demand import Demand
+from dws.model.request import HostLossPolicy, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """Ask for capacity. `wait_s`, when given, is how long it may wait from now (the engine resolves it
+    to `demand.not_after`). `array` > 0 makes that many requests `name-0` … `name-(n-1)`.
+    `call_id` makes the call idempotent for 24 hours."""
+
+    project: str
+    demand: Demand
+    name: str = ""
+    wait_s: int | None = None
+    priority: int = 0
+    labels: dict[str, str] = field(default_factory=dict)
+    workload: Workload | None = None
+    on_host_loss: HostLossPolicy | None = None
+    array: int = 0
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amend:
+    """Change a waiting request; None keeps what is. Its age in the queue stays."""
+
+    project: str
+    name: str
+    demand: Demand | None = None
+    priority: int | None = None
+    labels: dict[str, str] | None = None
+    workload: Workload | None = None
+    on_host_loss: HostLossPolicy | None = None
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Give back what a request holds, whole (`ranks` empty) or by instance."""
+
+    project: str
+    name: str
+    ranks: tuple[int, ...] = ()
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extend:
+    """Run `by_s` seconds longer. With `at_most` the longest possible extension up to that is taken."""
+
+    project: str
+    name: str
+    by_s: int
+    at_most: bool = False
+    dry_run: bool = False
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeHosts:
+    """Drain, fail or repair hosts by name. Nothing changes unless `confirm`; the answer says whom it
+    affects either way. `until` is when an outage is expected to end (0: unknown)."""
+
+    hosts: tuple[str, ...]
+    state: str
+    reason: str = ""
+    until: int = 0
+    confirm: bool = False

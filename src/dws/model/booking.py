@@ -1,0 +1,75 @@
+"""The ledger row: a claim of capacity over a span.
+
+Everything that consumes capacity over time is a booking: a promised start, running work, a failed
+host; later reservations and maintenance. A booking names counts per cell of its pool; the units
+themselves are drawn when it goes live.
+
+    HOLD ──▶ FIRM ──▶ LIVE ──▶ ENDED
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dws.model.names import BookingId
+from dws.model.time import Span
+
+
+class Stage(StrEnum):
+    """How far a booking has come."""
+
+    HOLD = "HOLD"
+    FIRM = "FIRM"
+    LIVE = "LIVE"
+    ENDED = "ENDED"
+
+
+class OwnerKind(StrEnum):
+    """Who a booking belongs to."""
+
+    REQUEST = "REQUEST"
+    OUTAGE = "OUTAGE"
+    RESERVATION = "RESERVATION"
+    MAINTENANCE = "MAINTENANCE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """`count` units of one cell of the pool; `units` are their indexes once drawn, else empty."""
+
+    cell: int
+    count: int
+    units: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.count < 0 or (self.units and len(self.units) != self.count):
+            raise ValueError(f"part of {self.count} units cannot list {len(self.units)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booking:
+    """One claim. `parent` 0 is the fleet itself; another number is the booking this one lies inside.
+
+    `owner` is the id of the request, reservation or fault it belongs to.
+    """
+
+    id: BookingId
+    pool: str
+    span: Span
+    stage: Stage
+    owner_kind: OwnerKind
+    owner: int
+    parts: tuple[Part, ...]
+    parent: int = 0
+    version: int = 1
+
+    @property
+    def count(self) -> int:
+        """Units claimed, over all parts."""
+        return sum(p.count for p in self.parts)
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """Unit indexes drawn so far, ascending; empty while the booking is bound by count only."""
+        return tuple(sorted(u for p in self.parts for u in p.units))

@@ -1,0 +1,70 @@
+"""What is wanted, apart from who wants it.
+
+A demand is an ordered list of acceptable alternatives and a window for the start. Exactly one
+alternative is ever held; the first to finish wins, ties go to the one listed first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dws.model.errors import InvalidArgument
+from dws.model.time import FOREVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """One acceptable form: `count` of something, together, for `duration_s` seconds.
+
+    With `shape` set, `count` is instances of that machine shape; with `accelerator` set (a type or its
+    alias, `h100`), `count` is accelerators. `locations` are zones or regions, empty for anywhere.
+    `within` is a level of closeness (`block`) all of it must share, None for anywhere in one pool.
+    Raises InvalidArgument naming the field.
+    """
+
+    count: int
+    duration_s: int
+    shape: str = ""
+    accelerator: str = ""
+    locations: tuple[str, ...] = ()
+    within: str | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.shape) == bool(self.accelerator):
+            raise InvalidArgument(
+                "demand: give either a machine shape or an accelerator type, for example "
+                "machine 'a3-highgpu-8g' or accelerators 'h100:16'",
+                field="accelerators",
+            )
+        if self.count < 1:
+            raise InvalidArgument(
+                f"count: {self.count} is not possible, at least 1 is needed "
+                "(for work without accelerators ask for a CPU machine shape)",
+                field="count",
+            )
+        if self.duration_s < 1:
+            raise InvalidArgument(
+                f"duration: {self.duration_s} s is not possible, at least 1 s is needed, "
+                "for example '4h' or '90m'",
+                field="duration",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Ordered alternatives and the window in which the start must lie.
+
+    The start is at or after `not_before` and at or before `not_after`.
+    """
+
+    alternatives: tuple[Alternative, ...]
+    not_before: int = 0
+    not_after: int = FOREVER
+
+    def __post_init__(self) -> None:
+        if not self.alternatives:
+            raise InvalidArgument("alternatives: at least one is needed", field="alternatives")
+        if self.not_after < self.not_before:
+            raise InvalidArgument(
+                "wait: the latest start lies before the earliest start", field="not_after"
+            )

@@ -1,0 +1,294 @@
+"""Everything that can be said to have happened, in the past tense.
+
+An `Event` is one recorded fact: a gapless sequence number, when, who, about what, why, and a typed
+body. The table of events is append-only; it feeds followers, the audit trail and replays. Rows are
+the truth and events are the story: folding a request's events through its lifecycle gives its row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dws.model.demand import Demand
+from dws.model.names import BookingId
+from dws.model.request import CapacityRequest, EndReason, Grant, HostLossPolicy, Instance, Workload
+
+
+class SubjectKind(StrEnum):
+    """What an event is about."""
+
+    REQUEST = "REQUEST"
+    HOST = "HOST"
+    FLEET = "FLEET"
+    SYSTEM = "SYSTEM"
+
+
+# --- about a capacity request -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """A request entered the queue."""
+
+    request: CapacityRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booked:
+    """A latest start was promised, or an earlier one than before."""
+
+    booking: BookingId
+    start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A promise moved later; `cause` says which recorded event forced it."""
+
+    booking: BookingId
+    start: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unbooked:
+    """A promise was withdrawn; `cause` says why."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amended:
+    """The owner changed what is asked; the age is kept."""
+
+    demand: Demand
+    priority: int
+    labels: dict[str, str]
+    workload: Workload | None
+    on_host_loss: HostLossPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The planner started an attempt: hosts are drawn and the backend is asked for them."""
+
+    booking: BookingId
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceRan:
+    """An instance is running."""
+
+    rank: int
+    attempt: int
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceExited:
+    """The program of an instance ended by itself."""
+
+    rank: int
+    attempt: int
+    code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceLost:
+    """An instance and its host are gone."""
+
+    rank: int
+    attempt: int
+    host: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceReleased:
+    """The backend confirmed that an instance is gone and its host free."""
+
+    rank: int
+    attempt: int
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceReplaced:
+    """A spare host takes the place of a lost one for the time that remains."""
+
+    attempt: int
+    instance: Instance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """The whole gang is up: the run and its bill begin."""
+
+    ends_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryFailed:
+    """An attempt did not come up as a whole; what did come up is given back."""
+
+    cause: str
+    may_retry: bool
+    not_again_before: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    """The end is `lead_s` seconds away and the owner has been told."""
+
+    lead_s: int
+    ends_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extended:
+    """The end of the run moved."""
+
+    ends_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The run is over and its instances are being given back; `requeue` puts it back in line after."""
+
+    why: EndReason
+    message: str = ""
+    requeue: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartReleased:
+    """The owner gave back some instances while the others run on."""
+
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRequested:
+    """The owner no longer wants it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowClosed:
+    """The request waited as long as it was willing to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """Everything is back: the request is over, or in line again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreachable:
+    """The backend cannot see the instances; nothing is concluded from that yet."""
+
+    since: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reachable:
+    """The backend sees the instances again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overran:
+    """Hosts are not confirmed free in time; they are kept until they are."""
+
+    expected_by: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """The record was put away; its name is free."""
+
+
+# --- about hosts, the fleet, the system -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostChanged:
+    """A host became READY, DRAINING or DOWN."""
+
+    pool: str
+    host: str
+    state: str
+    until: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetApplied:
+    """The declared fleet changed; `version` is the new one."""
+
+    version: int
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """Something worth knowing that changes no state: a restart, a stuck wake-up, a clock step."""
+
+    what: str
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+RequestEvent = (
+    Submitted
+    | Booked
+    | Moved
+    | Unbooked
+    | Amended
+    | Started
+    | InstanceRan
+    | InstanceExited
+    | InstanceLost
+    | InstanceReleased
+    | InstanceReplaced
+    | Delivered
+    | DeliveryFailed
+    | Warned
+    | Extended
+    | Ended
+    | PartReleased
+    | CancelRequested
+    | WindowClosed
+    | Returned
+    | Unreachable
+    | Reachable
+    | Overran
+    | Deleted
+)
+EventBody = RequestEvent | HostChanged | FleetApplied | Noted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """A fact about to be recorded; the store gives it its sequence number."""
+
+    at: int
+    actor: str
+    subject_kind: SubjectKind
+    subject: int
+    body: EventBody
+    project: str = ""
+    name: str = ""
+    reason: str = ""
+    call_id: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The name of what happened, `Delivered`."""
+        return type(self.body).__name__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event(NewEvent):
+    """A recorded fact. `seq` is gapless over the whole fleet; `subject_seq` over its subject."""
+
+    seq: int
+    subject_seq: int

@@ -1,0 +1,204 @@
+"""Zones, pools and domains: where capacity is.
+
+A pool is a line of identical units (here: whole hosts of one shape in one zone); a domain is an
+aligned range of that line. The smallest declared domains are the pool's *cells*: within a cell units
+are interchangeable, so a promise needs only counts per cell and the units are drawn at the start.
+
+    pool  h001 h002 h003 h004 h005 h006 h007 h008
+    block └────── b1 ──────┘ └────── b2 ──────┘        two cells, 0 and 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dws.model.errors import InvalidArgument
+from dws.model.resources import NO_OVERHEADS, MachineShape, Overheads
+
+HOST_LEVEL = "host"
+POOL_LEVEL = "pool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """A place. `region` is what its name says before the last dash, unless declared.
+
+    `unavailable` is why nothing can start here now; empty when something can.
+    """
+
+    name: str
+    region: str = ""
+    unavailable: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.region:
+            head, _, _ = self.name.rpartition("-")
+            object.__setattr__(self, "region", head or self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """An aligned range of a pool's line: units `first` … `first + size - 1`."""
+
+    level: str
+    name: str
+    first: int
+    size: int
+
+    @property
+    def units(self) -> range:
+        """The unit indexes of the domain."""
+        return range(self.first, self.first + self.size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Identical hosts of one shape in one zone, run by one backend.
+
+    `hosts[i]` is the name of unit i. `domains` lists every declared domain of every level, outermost
+    level first; domains of one level do not overlap. `price_micros_per_hour` is for one accelerator
+    (one host where the shape has none) in millionths of the fleet's currency.
+    Raises InvalidArgument when a domain leaves the line or overlaps a sibling.
+    """
+
+    name: str
+    zone: str
+    shape: MachineShape
+    backend: str
+    hosts: tuple[str, ...]
+    domains: tuple[Domain, ...] = ()
+    overheads: Overheads = NO_OVERHEADS
+    price_micros_per_hour: int = 0
+    unavailable: str = ""
+    cells: tuple[Domain, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        if len(set(self.hosts)) != len(self.hosts):
+            raise InvalidArgument(f"pool {self.name}: two hosts share a name", field="hosts")
+        object.__setattr__(self, "cells", self._cells())
+
+    def _cells(self) -> tuple[Domain, ...]:
+        whole = Domain(level=POOL_LEVEL, name=self.name, first=0, size=len(self.hosts))
+        if not self.domains:
+            return (whole,)
+        finest = sorted((d for d in self.domains if d.level == self.levels[-1]), key=lambda d: d.first)
+        cells: list[Domain] = []
+        at = 0
+        for domain in finest:
+            if domain.first < at or domain.first + domain.size > len(self.hosts) or domain.size <= 0:
+                raise InvalidArgument(
+                    f"pool {self.name}: {domain.level} {domain.name} leaves the pool or overlaps "
+                    "another",
+                    field="domains",
+                )
+            if domain.first > at:
+                cells.append(Domain(level=domain.level, name="", first=at, size=domain.first - at))
+            cells.append(domain)
+            at = domain.first + domain.size
+        if at < len(self.hosts):
+            cells.append(Domain(level=self.levels[-1], name="", first=at, size=len(self.hosts) - at))
+        return tuple(cells)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Declared levels, outermost first, without `pool` and `host`."""
+        return tuple(dict.fromkeys(d.level for d in self.domains))
+
+    def groups(self, level: str | None) -> tuple[tuple[int, ...], ...]:
+        """For each domain of `level`, the indexes of its cells; `None` is the whole pool as one group.
+
+        Raises InvalidArgument when the pool has no such level. Units outside every named domain of
+        the level belong to no group.
+        """
+        if level is None or level == POOL_LEVEL:
+            return (tuple(range(len(self.cells))),)
+        domains = [d for d in self.domains if d.level == level]
+        if not domains:
+            known = ", ".join(self.levels) or "none"
+            raise InvalidArgument(
+                f"within: pool {self.name} has no level '{level}' (it has: {known})", field="within"
+            )
+        return tuple(
+            tuple(i for i, c in enumerate(self.cells) if d.first <= c.first < d.first + d.size)
+            for d in domains
+        )
+
+    def cell_of(self, unit: int) -> int:
+        """The index of the cell that unit belongs to."""
+        for index, cell in enumerate(self.cells):
+            if cell.first <= unit < cell.first + cell.size:
+                return index
+        raise InvalidArgument(f"pool {self.name} has no unit {unit}", field="unit")
+
+    def domain_of(self, unit: int, level: str) -> str:
+        """The name of the domain of `level` that holds `unit`, empty when none does."""
+        return next((d.name for d in self.domains if d.level == level and unit in d.units), "")
+
+    def unit_named(self, host: str) -> int | None:
+        """The unit index of a host by name, None when it is not in this pool."""
+        try:
+            return self.hosts.index(host)
+        except ValueError:
+            return None
+
+
+class HostState(StrEnum):
+    """What a host may be used for."""
+
+    READY = "READY"
+    DRAINING = "DRAINING"
+    DOWN = "DOWN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStatus:
+    """Why a host is not simply READY: who said so, when, why, and until when if known."""
+
+    pool: str
+    unit: int
+    state: HostState
+    reason: str = ""
+    actor: str = ""
+    since: int = 0
+    until: int = 0
+    unreachable_since: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Every zone and pool, as declared; `version` grows with each applied change."""
+
+    zones: tuple[Zone, ...]
+    pools: tuple[Pool, ...]
+    version: int = 1
+    currency: str = "USD"
+
+    def __post_init__(self) -> None:
+        names = [p.name for p in self.pools]
+        if len(set(names)) != len(names):
+            raise InvalidArgument("pools: two pools share a name", field="pools")
+        zones = {z.name for z in self.zones}
+        for pool in self.pools:
+            if pool.zone not in zones:
+                raise InvalidArgument(
+                    f"pool {pool.name}: zone '{pool.zone}' is not declared", field="pools.zone"
+                )
+
+    def pool(self, name: str) -> Pool:
+        """The pool of that name; KeyError when there is none."""
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        raise KeyError(name)
+
+    def zone(self, name: str) -> Zone | None:
+        """The zone of that name, None when there is none."""
+        return next((z for z in self.zones if z.name == name), None)
+
+    def pools_in(self, locations: tuple[str, ...]) -> tuple[Pool, ...]:
+        """Pools in any of the zones or regions named, in fleet order; all pools when none is named."""
+        if not locations:
+            return self.pools
+        region = {z.name: z.region for z in self.zones}
+        return tuple(p for p in self.pools if p.zone in locations or region[p.zone] in locations)

@@ -1,0 +1,58 @@
+"""Work: what is due, and when. One table for effects, timers and retries.
+
+An item is unique by (kind, subject, tag); scheduling it again moves it. Work that calls a backend is
+leased with a fencing token so that only the present holder's result applies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class WorkKind(StrEnum):
+    """What is to be done when the item is due.
+
+    PROVISION, RELEASE and SET_DEADLINE call the backend; the others are timers on a request, except
+    PLAN (look at the queue again), WATCHDOG (a full look in case a wake-up was lost) and RETENTION.
+    """
+
+    PROVISION = "PROVISION"
+    RELEASE = "RELEASE"
+    SET_DEADLINE = "SET_DEADLINE"
+    EXPIRE = "EXPIRE"
+    DELIVERY_DEADLINE = "DELIVERY_DEADLINE"
+    WARN = "WARN"
+    RUN_END = "RUN_END"
+    OVERRUN = "OVERRUN"
+    UNREACHABLE = "UNREACHABLE"
+    PLAN = "PLAN"
+    WATCHDOG = "WATCHDOG"
+    RETENTION = "RETENTION"
+
+    @property
+    def calls_backend(self) -> bool:
+        """True for work done outside any transaction, under a lease."""
+        return self in (WorkKind.PROVISION, WorkKind.RELEASE, WorkKind.SET_DEADLINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkItem:
+    """One thing due. `due_at` is domain time; `lease_until` is process time, 0 when not leased.
+
+    `subject` is the request's id (0 for the fleet); `tag` tells items of one kind apart
+    (the attempt, the lead time of a warning).
+    """
+
+    kind: WorkKind
+    subject: int
+    due_at: int
+    tag: str = ""
+    attempt: int = 0
+    lease_token: str = ""
+    lease_until: int = 0
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What makes the item unique."""
+        return (self.kind.value, self.subject, self.tag)

@@ -1,0 +1,418 @@
+"""The native API's JSON, `/dws/v1/…`: camelCase, ids as strings, instants as RFC 3339 UTC.
+
+Durations are whole seconds as numbers in fields ending in `S` (`durationS`); in requests a string
+such as "4h" or "5400s" is accepted too.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Wire(msgspec.Struct, rename="camel", omit_defaults=False, forbid_unknown_fields=True, kw_only=True):
+    """Base of every struct of the native API."""
+
+
+# --- what is asked ----------------------------------------------------------------------------
+
+
+class Alternative(Wire, omit_defaults=True):
+    """Either `machine` and `count` instances of it, or `accelerators` such as "h100:16".
+
+    `duration` is "4h", "90m", "5400s" or seconds; `locations` are zones or regions; `within` is a level
+    such as "block".
+    """
+
+    duration: str | int
+    accelerators: str = ""
+    machine: str = ""
+    count: int = 0
+    locations: list[str] = []
+    within: str | None = None
+
+
+class Workload(Wire, omit_defaults=True):
+    """What to run on each instance. An empty command holds the instances."""
+
+    command: list[str] = []
+    environment: dict[str, str] = {}
+    directory: str = ""
+    signal_before: str | int = 0
+
+
+class SubmitRequest(Wire, omit_defaults=True):
+    """POST /dws/v1/projects/{project}/requests. `alternatives` are in order of preference.
+
+    `wait` is how long it may wait from now; `notBefore`/`notAfter` bound the start (RFC 3339 with an
+    offset). `onHostLoss` is "end", "requeue" or "replace".
+    """
+
+    alternatives: list[Alternative]
+    name: str = ""
+    wait: str | int | None = None
+    not_before: str = ""
+    not_after: str = ""
+    priority: int = 0
+    labels: dict[str, str] = {}
+    workload: Workload | None = None
+    on_host_loss: str = ""
+    array: int = 0
+
+
+class AmendRequest(Wire, omit_defaults=True):
+    """PATCH …/requests/{name}. What is left out stays."""
+
+    alternatives: list[Alternative] | None = None
+    wait: str | int | None = None
+    not_before: str | None = None
+    not_after: str | None = None
+    priority: int | None = None
+    labels: dict[str, str] | None = None
+    workload: Workload | None = None
+    on_host_loss: str | None = None
+
+
+class QuoteRequest(Wire, omit_defaults=True):
+    """POST …/projects/{project}:quote."""
+
+    alternatives: list[Alternative]
+    not_before: str = ""
+    not_after: str = ""
+    priority: int = 0
+
+
+class ReleaseRequest(Wire, omit_defaults=True):
+    """POST …/requests/{name}:release. No ranks: everything."""
+
+    ranks: list[int] = []
+
+
+class ExtendRequest(Wire, omit_defaults=True):
+    """POST …/requests/{name}:extend. `atMost` takes what is possible; `dryRun` only answers."""
+
+    by: str | int
+    at_most: bool = False
+    dry_run: bool = False
+
+
+class ChangeHostsRequest(Wire, omit_defaults=True):
+    """POST /dws/v1/fleet:changeHosts. `state` is "DRAINING", "DOWN" or "READY"."""
+
+    hosts: list[str]
+    state: str
+    reason: str = ""
+    until: str = ""
+    confirm: bool = False
+
+
+class ApplyFleetRequest(Wire, omit_defaults=True):
+    """POST /dws/v1/fleet:apply. `toml` is the text of a fleet file."""
+
+    toml: str
+    confirm: bool = False
+
+
+class AdvanceRequest(Wire, omit_defaults=True):
+    """POST /dws/v1/clock:advance."""
+
+    by: str | int
+
+
+class BackupRequest(Wire, omit_defaults=True):
+    """POST /dws/v1/backup. `path` is on the server's machine."""
+
+    path: str
+
+
+# --- what is answered -------------------------------------------------------------------------
+
+
+class Reason(Wire):
+    """`message` has times in UTC; `text` and `facts` let a client write them in another zone."""
+
+    code: str
+    message: str
+    text: str
+    facts: dict[str, int | str]
+
+
+class Instance(Wire):
+    """One machine of a grant."""
+
+    rank: int
+    host: str
+    state: str
+    address: str
+    exit_code: int | None
+    note: str
+
+
+class Grant(Wire):
+    """What was granted. `endsAt` is empty until delivered."""
+
+    pool: str
+    zone: str
+    machine: str
+    alternative: int
+    attempt: int
+    started_at: str
+    delivered_at: str
+    ends_at: str
+    duration_s: int
+    unreachable_since: str
+    instances: list[Instance]
+
+
+class Forecast(Wire):
+    """What a waiting request can expect."""
+
+    place: int
+    expected_start: str
+    promised_start: str
+    promise_by: str
+    pool: str
+    reason: Reason
+
+
+class Request(Wire):
+    """A capacity request. Empty strings are instants not reached yet."""
+
+    id: str
+    name: str
+    project: str
+    principal: str
+    state: str
+    alternatives: list[Alternative]
+    not_before: str
+    not_after: str
+    priority: int
+    labels: dict[str, str]
+    workload: Workload | None
+    on_host_loss: str
+    array: str
+    array_index: int
+    submitted_at: str
+    promised_start: str
+    attempts: int
+    last_failure: str
+    grant: Grant | None
+    end_reason: str
+    end_message: str
+    ended_at: str
+    exit_code: int | None
+    cost: str
+    forecast: Forecast | None
+
+
+class RequestList(Wire):
+    """A page; `nextPageToken` is empty at the end."""
+
+    items: list[Request]
+    next_page_token: str = ""
+
+
+class QuoteOption(Wire):
+    """One way to have it. `cost` is decimal, in the fleet's currency."""
+
+    kind: str
+    machine: str
+    count: int
+    accelerators: int
+    duration_s: int
+    zone: str
+    pool: str
+    within: str | None
+    start: str
+    end: str
+    cost: str
+    currency: str
+    reason: Reason | None
+
+
+class Quote(Wire):
+    """Not a hold."""
+
+    now: str
+    asked: QuoteOption
+    options: list[QuoteOption]
+    promised_latest: str
+    reason: Reason
+    hold: bool = False
+
+
+class ExtendAnswer(Wire):
+    """`longestS` is the longest possible extension up to what was asked; `appliedS` what was done."""
+
+    request: Request
+    asked_s: int
+    longest_s: int
+    applied_s: int
+    reason: Reason | None
+
+
+class Affected(Wire):
+    """One request a change of hosts touches."""
+
+    name: str
+    project: str
+    state: str
+    effect: str
+    hosts: list[str]
+
+
+class ChangeHostsAnswer(Wire):
+    """`confirmed` is false when this only told whom it would affect."""
+
+    hosts: list[str]
+    state: str
+    affected: list[Affected]
+    confirmed: bool
+
+
+class Host(Wire):
+    """One host."""
+
+    name: str
+    pool: str
+    state: str
+    reason: str
+    since: str
+    until: str
+    domains: dict[str, str]
+    request: str
+    project: str
+    busy_until: str
+
+
+class Pool(Wire):
+    """A pool and how it stands."""
+
+    name: str
+    zone: str
+    machine: str
+    accelerator: str
+    accelerators_per_host: int
+    backend: str
+    unavailable: str
+    price: str
+    hosts: list[Host]
+    ready: int
+    busy: int
+    free: int
+    draining: int
+    down: int
+    free_by_domain: dict[str, int]
+
+
+class Zone(Wire):
+    """A zone."""
+
+    name: str
+    region: str
+    unavailable: str
+
+
+class Fleet(Wire):
+    """The fleet as it stands."""
+
+    version: int
+    now: str
+    currency: str
+    zones: list[Zone]
+    pools: list[Pool]
+
+
+class ApplyFleetAnswer(Wire):
+    """What applying does, in words."""
+
+    version: int
+    lines: list[str]
+    applied: bool
+
+
+class Event(Wire):
+    """One recorded fact; `data` is its body."""
+
+    seq: int
+    at: str
+    actor: str
+    kind: str
+    subject_kind: str
+    subject: str
+    project: str
+    name: str
+    reason: str
+    data: dict[str, object]
+
+
+class EventList(Wire):
+    """Events; `lastSeq` is where to continue."""
+
+    items: list[Event]
+    last_seq: int
+
+
+class UsageLine(Wire):
+    """Use of one request by kind."""
+
+    project: str
+    principal: str
+    request: str
+    accelerator: str
+    machine: str
+    kind: str
+    seconds: int
+    accelerator_s: int
+    cost: str
+    open: bool
+
+
+class Usage(Wire):
+    """Use over [start, end)."""
+
+    start: str
+    end: str
+    currency: str
+    lines: list[UsageLine]
+
+
+class Verification(Wire):
+    """The ledger checked against itself; no faults is good."""
+
+    bookings: int
+    requests: int
+    events: int
+    faults: list[str]
+
+
+class Clock(Wire):
+    """Domain time."""
+
+    now: str
+    epoch: int
+    virtual: bool
+
+
+class LogChunk(Wire):
+    """Output of one instance from an offset; `complete` when no more will come."""
+
+    text: str
+    offset: int
+    complete: bool
+
+
+class ErrorBody(Wire, omit_defaults=True):
+    """The native error: canonical `code`, stable `reason`, the field that was wrong."""
+
+    code: str
+    reason: str
+    message: str
+    status: int
+    field: str | None = None
+    details: dict[str, object] = {}
+
+
+class ErrorEnvelope(Wire):
+    """What every failing call answers."""
+
+    error: ErrorBody
