@@ -1,9 +1,19 @@
-"""`Engine`: the object every face is given. One method for each thing a caller can ask."""
+"""`Engine`: the object every face is given. One method for each thing a caller can ask.
+
+Synchronous and thread-safe. Reads change nothing; writes return after they are durable; both raise
+`dws.model.errors`. What makes time pass and work happen is `tick`, which production's loop, the virtual
+clock and the simulator all call: there is no second implementation of anything.
+
+    tick(now):  observe ─▶ execute ─▶ fire timers ─▶ plan     until nothing more happens at `now`
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
 
+from dws.engine import access, fleet, hosts, requests, usage, verify
 from dws.engine.answers import (
     Extended,
     FleetChange,
@@ -15,50 +25,528 @@ from dws.engine.answers import (
     UsageLine,
     Verification,
 )
+from dws.engine.books import Books
+from dws.engine.clock import MonotonicClock, VirtualClock, stopwatch
 from dws.engine.commands import Amend, ChangeHosts, Extend, Release, Submit
-from dws.engine.ports import RequestQuery
+from dws.engine.committer import Committer
+from dws.engine.executing import Executor, Job
+from dws.engine.ids import Ids
+from dws.engine.instances import order_key
+from dws.engine.observing import Observer
+from dws.engine.planning import plan_once
+from dws.engine.ports import (
+    Backend,
+    Clock,
+    HasTimers,
+    IdSource,
+    Meters,
+    ProcessClock,
+    Reader,
+    RequestQuery,
+    Store,
+    StreamsLogs,
+)
+from dws.engine.timers import fire_due
+from dws.engine.write import Write
+from dws.model import events as ev
 from dws.model.access import Principal
 from dws.model.demand import Demand
-from dws.model.events import Event
-from dws.model.topology import Fleet
-from dws.planner.plan import Quote
+from dws.model.errors import FailedPrecondition, InvalidArgument, NotFound
+from dws.model.request import CapacityRequest
+from dws.model.topology import Fleet, HostState, Pool
+from dws.model.work import WorkKind
+from dws.planner import admission, advise, explain
+from dws.planner.options import DEFAULT_POLICY, PolicyOptions
+from dws.planner.plan import Forecast, Quote
+
+T = TypeVar("T")
+ROUNDS_MAX: Final = 10_000
+STUCK_AFTER_S: Final = 60
+CLOCK_KEY: Final = "virtual_now"
+
+
+class NoMeters:
+    """Measures nothing."""
+
+    def planned(self, seconds: float) -> None:
+        """A planning pass took this long."""
+
+    def happened(self, events: list[ev.Event]) -> None:
+        """These events were committed."""
+
+
+def run_here(work: Callable[[Job], None], jobs: list[Job]) -> None:
+    """Carry jobs out one after the other, in this thread."""
+    for job in jobs:
+        work(job)
 
 
 class Engine:
-    """Synchronous and thread-safe. Every method takes the caller; raises `dws.model.errors`.
+    """Everything a face can ask, and the tick that makes it happen.
 
-    Reads change nothing. Writes return after they are durable. `name` arguments accept a request's
-    name (the newest of that name) or its id in decimal.
+    `name` arguments accept a request's name (the newest of that name) or its id in decimal.
     """
 
-    def now(self) -> int: ...
-    # requests
-    def submit(self, who: Principal, command: Submit) -> tuple[RequestView, ...]: ...
-    def amend(self, who: Principal, command: Amend) -> RequestView: ...
-    def cancel(self, who: Principal, project: str, name: str, call_id: str = "") -> RequestView: ...
-    def release(self, who: Principal, command: Release) -> RequestView: ...
-    def extend(self, who: Principal, command: Extend) -> Extended: ...
-    def delete(self, who: Principal, project: str, name: str) -> None: ...
-    def get(self, who: Principal, project: str, name: str) -> RequestView: ...
-    def list(self, who: Principal, query: RequestQuery) -> RequestPage: ...
-    def queue(self, who: Principal) -> tuple[RequestView, ...]:
-        """Every waiting request in line order, each with its forecast."""
-    def quote(self, who: Principal, project: str, demand: Demand, priority: int = 0) -> Quote: ...
-    def read_log(self, who: Principal, project: str, name: str, rank: int, offset: int, limit: int) -> tuple[bytes, int, bool]:
-        """Output bytes, the next offset, and whether no more will ever come."""
-    # fleet
-    def fleet(self, who: Principal) -> FleetView: ...
-    def declared_fleet(self, who: Principal) -> Fleet: ...
-    def apply_fleet(self, who: Principal, fleet: Fleet, *, confirm: bool) -> FleetChange: ...
-    def change_hosts(self, who: Principal, command: ChangeHosts) -> HostChange: ...
-    # story
-    def events(self, who: Principal, *, after: int = 0, limit: int = 500, project: str = "", name: str = "", newest_first: bool = False) -> list[Event]: ...
-    def wait_for_events(self, after: int, timeout_s: float) -> bool:
-        """Block until an event with seq > after is committed, or the process-time timeout."""
-    def usage(self, who: Principal, *, start: int, end: int, project: str = "") -> tuple[UsageLine, ...]: ...
-    def verify(self, who: Principal) -> Verification: ...
-    def backup(self, who: Principal, path: str) -> None: ...
-    def health(self) -> Health: ...
-    # clock (virtual only; raises FailedPrecondition on a real clock)
+    def __init__(
+        self,
+        *,
+        store: Store,
+        backends: Mapping[str, Backend],
+        clock: Clock,
+        policy: PolicyOptions = DEFAULT_POLICY,
+        process_clock: ProcessClock | None = None,
+        ids: IdSource | None = None,
+        meters: Meters | None = None,
+        run_all: Callable[[Callable[[Job], None], list[Job]], None] = run_here,
+    ) -> None:
+        self.policy = policy
+        self.books = Books()
+        self._store = store
+        self._backends = dict(backends)
+        self._clock = clock
+        self._meters = meters or NoMeters()
+        self._driving = threading.RLock()
+        self._news = threading.Condition()
+        self._last_seq = 0
+        self._planned_version = -1
+        self._look_again_at: int | None = None
+        self._forecast: tuple[int, int, dict[int, Forecast]] = (-1, -1, {})
+        self.wake = threading.Event()
+        with store.read() as reader:
+            self.books.load(reader)
+            self._last_seq = reader.last_seq()
+            ids = ids or Ids(_largest_id(reader, self.books))
+        self.committer = Committer(
+            store=store,
+            books=self.books,
+            clock=clock,
+            ids=ids,
+            policy=policy,
+            hints=_Hints(self),
+            on_events=self._told,
+        )
+        self.executor = Executor(
+            store=store,
+            committer=self.committer,
+            backends=self._backends,
+            process_clock=process_clock or MonotonicClock(),
+            fleet=lambda: self.books.fleet,
+            run_all=run_all,
+        )
+        self.observers = [Observer(b, self.committer) for b in self._backends.values()]
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def now(self) -> int:
+        """Domain time."""
+        return self._clock.now()
+
+    @property
+    def is_virtual(self) -> bool:
+        """True when time moves only when told."""
+        return self._clock.is_virtual
+
+    def open(self) -> None:
+        """First act of a process that is alone with the store: leases of a dead one are void, and the
+        standing timers exist."""
+        self.committer.write(self._open, actor="system")
+
+    def _open(self, w: Write) -> None:
+        w.tx.clear_leases()
+        have = {item.kind for item in w.tx.work(0)}
+        for kind, period in (
+            (WorkKind.WATCHDOG, w.policy.full_plan_interval_s),
+            (WorkKind.RETENTION, 86_400),
+        ):
+            if kind not in have:
+                w.wake(0, kind, w.now + period)
+
+    def tick(self) -> None:
+        """Do everything that is due at the present instant, until nothing more happens."""
+        with self._driving:
+            now = self._clock.now()
+            for backend in self._backends.values():
+                if isinstance(backend, HasTimers):
+                    backend.advance(now)
+            for _ in range(ROUNDS_MAX):
+                did = sum(observer.observe() for observer in self.observers)
+                did += self.work(now)
+                if not did:
+                    return
+        raise AssertionError(f"still busy after {ROUNDS_MAX} rounds at one instant ({now})")
+
+    def work(self, now: int) -> int:
+        """One round without observing: carry out, fire, plan. Returns how much was done."""
+        did = self.executor.execute_due(now)
+        did += fire_due(self._store, self.committer, now)
+        return did + self._plan(now)
+
+    def _plan(self, now: int) -> int:
+        due = self._look_again_at is not None and self._look_again_at <= now
+        if self.books.version == self._planned_version and not due:
+            return 0
+        began = stopwatch()
+        before = self.books.version
+        plan = plan_once(self.books, self.committer, self.policy, now)
+        self._meters.planned(stopwatch() - began)
+        again = plan.look_again_at
+        self._look_again_at = again if again is None or again > now else now + 1
+        own = any(plan.decisions) and self.books.version == before + 1
+        self._planned_version = self.books.version if own or not plan.decisions else -1
+        return len(plan.decisions)
+
+    def next_due(self) -> int | None:
+        """The next instant at which there is something to do, None when there never will be."""
+        with self._store.read() as reader:
+            dues = [reader.next_due(), self._look_again_at]
+        dues += [b.next_due() for b in self._backends.values() if isinstance(b, HasTimers)]
+        if self.books.version != self._planned_version:
+            dues.append(self._clock.now())
+        return min((due for due in dues if due is not None), default=None)
+
     def advance(self, who: Principal, seconds: int) -> int:
-        """Step through everything due in that time and return the new now."""
+        """Step a virtual clock through everything due in that time; returns the new now.
+
+        Raises FailedPrecondition on a real clock, InvalidArgument when `seconds` is negative.
+        """
+        access.may_operate(who)
+        if not isinstance(self._clock, VirtualClock):
+            raise FailedPrecondition(
+                "this server runs on the real clock; start it with --clock virtual to move time"
+            )
+        if seconds < 0:
+            raise InvalidArgument(f"by: {seconds} s; time cannot go back", field="by")
+        with self._driving:
+            end = self._clock.now() + seconds
+            self.tick()
+            while (due := self.next_due()) is not None and due <= end:
+                self._clock.jump_to(max(due, self._clock.now()))
+                self.tick()
+            self._clock.jump_to(end)
+            self.tick()
+            self.committer.write(lambda w: w.tx.put_meta(CLOCK_KEY, str(end)), actor="clock")
+            self.books.prune(end)
+            return end
+
+    # --- requests -----------------------------------------------------------------------------
+
+    def submit(self, who: Principal, command: Submit) -> tuple[RequestView, ...]:
+        """Ask for capacity; an array makes several. Forecasts are left to `get` and `queue`."""
+        return tuple(
+            RequestView(request=r)
+            for r in self._write(lambda w: requests.submit(w, who, command), who, command.call_id)
+        )
+
+    def amend(self, who: Principal, command: Amend) -> RequestView:
+        """Change a waiting request."""
+        work = lambda w: requests.amend(w, who, command)  # noqa: E731
+        return self._view(self._write(work, who, command.call_id)[0])
+
+    def cancel(self, who: Principal, project: str, name: str, call_id: str = "") -> RequestView:
+        """Stop wanting a request that waits or is being provisioned."""
+        work = lambda w: requests.cancel(w, who, project, name, call_id)  # noqa: E731
+        return self._view(self._write(work, who, call_id)[0])
+
+    def release(self, who: Principal, command: Release) -> RequestView:
+        """Give back what a request holds, whole or by instance."""
+        work = lambda w: requests.release(w, who, command)  # noqa: E731
+        return self._view(self._write(work, who, command.call_id)[0])
+
+    def extend(self, who: Principal, command: Extend) -> Extended:
+        """Run longer, if that breaks no promise."""
+        request, extension, applied = self._write(
+            lambda w: requests.extend(w, who, command), who, command.call_id
+        )
+        return Extended(view=self._view(request), extension=extension, applied_s=applied)
+
+    def delete(self, who: Principal, project: str, name: str) -> None:
+        """Put a finished request's record away."""
+        self._write(lambda w: requests.delete(w, who, project, name), who)
+
+    def check(self, who: Principal, command: Submit) -> None:
+        """Everything `submit` would refuse, without submitting."""
+        access.may_write(who, command.project)
+        access.may_run(who, command.workload)
+        now = self.now()
+        requests.check_submission(command)
+        demand = requests.window(now, command.demand, command.wait_s)
+        admission.check(
+            demand,
+            self.books.fleet,
+            self.policy,
+            now,
+            priority=command.priority,
+            project=command.project,
+        )
+
+    def get(self, who: Principal, project: str, name: str) -> RequestView:
+        """One request, with its forecast while it waits and its cost so far."""
+        access.may_read(who, project)
+        with self._store.read() as reader:
+            request = requests.look_up(reader, project, name)
+            cost = usage.cost_micros(reader, self.books, request, self.now())
+        return self._view(request, cost)
+
+    def list_requests(self, who: Principal, query: RequestQuery) -> RequestPage:
+        """A page of requests the caller may see."""
+        if query.project:
+            access.may_read(who, query.project)
+        elif who.projects:
+            query = RequestQuery(
+                projects=who.projects,
+                states=query.states,
+                array=query.array,
+                labels=query.labels,
+                newest_first=query.newest_first,
+                after=query.after,
+                limit=query.limit,
+            )
+        with self._store.read() as reader:
+            found = reader.requests(query)
+        more = found[-1].id if len(found) == query.limit else None
+        return RequestPage(items=tuple(self._view(r) for r in found), next_after=more)
+
+    def queue(self, who: Principal) -> tuple[RequestView, ...]:
+        """Every waiting request the caller may see, in line order, each with its forecast."""
+        told = self.forecast()
+        with self.books.lock:
+            waiting = [r for r in self.books.waiting.values() if r.id in told]
+        waiting.sort(key=lambda r: told[r.id].place)
+        return tuple(
+            RequestView(request=r, forecast=told[r.id])
+            for r in waiting
+            if not who.projects or r.project in who.projects
+        )
+
+    def quote(self, who: Principal, project: str, demand: Demand, priority: int = 0) -> Quote:
+        """When, until when and for how much, without asking. Holds nothing."""
+        access.may_read(who, project)
+        now = self.now()
+        demand = requests.window(now, demand, None)
+        snapshot = self.books.snapshot()
+        return advise.quote(snapshot, self.policy, now, demand, project=project, priority=priority)
+
+    def forecast(self) -> dict[int, Forecast]:
+        """What every waiting request can expect, computed at most once a ledger version and second."""
+        snapshot, now = self.books.snapshot(), self.now()
+        version, at, told = self._forecast
+        if (version, at) != (snapshot.ledger_version, now):
+            told = explain.forecast(snapshot, self.policy, now)
+            self._forecast = (snapshot.ledger_version, now, told)
+        return told
+
+    def read_log(
+        self, who: Principal, project: str, name: str, rank: int, offset: int, limit: int
+    ) -> tuple[bytes, int, bool]:
+        """Output bytes of an instance, the next offset, and whether no more will ever come."""
+        request = self.get(who, project, name).request
+        if request.grant is None:
+            if request.state.is_terminal:
+                return b"", offset, True
+            raise NotFound(f"request '{request.name}' is {request.state}: nothing has run yet")
+        if not 0 <= rank < len(request.grant.instances):
+            raise InvalidArgument(
+                f"rank: {rank} is not one of 0 … {len(request.grant.instances) - 1}", field="rank"
+            )
+        backend = self._backends.get(self.books.fleet.pool(request.grant.pool).backend)
+        if not isinstance(backend, StreamsLogs):
+            return b"", offset, request.state.is_terminal
+        key = order_key(request, request.grant.instances[rank].incarnation)
+        try:
+            data, after = backend.read_log(key, rank, offset=offset, limit=limit)
+        except NotFound:
+            data, after = b"", offset
+        return data, after, request.state.is_terminal and not data
+
+    # --- fleet --------------------------------------------------------------------------------
+
+    def fleet(self, who: Principal) -> FleetView:
+        """How the fleet stands now."""
+        del who
+        return fleet.view(self.books, self.now())
+
+    def declared_fleet(self, who: Principal) -> Fleet:
+        """The fleet as declared."""
+        del who
+        return self.books.fleet
+
+    def apply_fleet(self, who: Principal, new: Fleet, *, confirm: bool) -> FleetChange:
+        """Declare the fleet anew; without `confirm` only say what would change."""
+        access.may_operate(who)
+        known = set(self._backends)
+        for pool in new.pools:
+            if pool.backend not in known:
+                raise InvalidArgument(
+                    f"pools.{pool.name}.backend: '{pool.backend}' is not running here "
+                    f"(this server has: {', '.join(sorted(known))})",
+                    field="pools.backend",
+                )
+        lines = fleet.differences(self.books.fleet, new)
+        if not lines or not confirm:
+            fleet.refuse_if_in_use(self.books, new)
+            return FleetChange(version=self.books.fleet.version, lines=lines, applied=False)
+        applied = self._write(lambda w: fleet.apply(w, new, lines), who)
+        return FleetChange(version=applied.version, lines=lines, applied=True)
+
+    def change_hosts(self, who: Principal, command: ChangeHosts) -> HostChange:
+        """Drain, fail or repair hosts; without `confirm` only say whom it affects."""
+        access.may_operate(who)
+        try:
+            state = HostState(command.state)
+        except ValueError:
+            states = ", ".join(HostState)
+            raise InvalidArgument(
+                f"state: '{command.state}' is not one of {states}", field="state"
+            ) from None
+        if not command.hosts:
+            raise InvalidArgument("hosts: name at least one", field="hosts")
+        if command.until and command.until <= self.now():
+            raise InvalidArgument("until: lies in the past", field="until")
+        with self.books.lock:
+            targets = [hosts.find(self.books.fleet, name) for name in command.hosts]
+            touched = hosts.affected(self.books, targets, state)
+        if command.confirm:
+            reason = command.reason or f"{who.name} said so"
+            self._write(
+                lambda w: _change_hosts(w, targets, state, reason, command.until),
+                who,
+            )
+        return HostChange(
+            hosts=tuple(pool.hosts[unit] for pool, unit in targets),
+            state=state,
+            affected=touched,
+            confirmed=command.confirm,
+        )
+
+    # --- the story ----------------------------------------------------------------------------
+
+    def events(
+        self,
+        who: Principal,
+        *,
+        after: int = 0,
+        limit: int = 500,
+        project: str = "",
+        name: str = "",
+        newest_first: bool = False,
+    ) -> list[ev.Event]:
+        """Recorded facts the caller may see; with `name` those of one request."""
+        if project:
+            access.may_read(who, project)
+        with self._store.read() as reader:
+            if name:
+                request = requests.look_up(reader, project, name)
+                return reader.events(
+                    after=after,
+                    limit=limit,
+                    subject_kind=ev.SubjectKind.REQUEST,
+                    subject=request.id,
+                    newest_first=newest_first,
+                )
+            found = reader.events(
+                after=after, limit=limit, project=project, newest_first=newest_first
+            )
+        return [e for e in found if not who.projects or not e.project or e.project in who.projects]
+
+    def last_seq(self) -> int:
+        """The sequence number of the newest event."""
+        return self._last_seq
+
+    def wait_for_events(self, after: int, timeout_s: float) -> bool:
+        """Block until an event behind `after` is committed; False when the time is over."""
+        with self._news:
+            return self._news.wait_for(lambda: self._last_seq > after, timeout_s)
+
+    def usage(
+        self, who: Principal, *, start: int, end: int, project: str = ""
+    ) -> tuple[UsageLine, ...]:
+        """Use over [start, end), running work included until now."""
+        if project:
+            access.may_read(who, project)
+        with self._store.read() as reader:
+            found = usage.lines(
+                reader, self.books, start=start, end=end, now=self.now(), project=project
+            )
+        return tuple(line for line in found if not who.projects or line.project in who.projects)
+
+    def verify(self, who: Principal) -> Verification:
+        """The ledger checked against itself."""
+        del who
+        with self._store.read() as reader:
+            return verify.verify(reader)
+
+    def backup(self, who: Principal, path: str) -> None:
+        """A consistent copy of the store, while it is in use."""
+        access.may_operate(who)
+        self._store.backup(path)
+
+    def health(self) -> Health:
+        """What health checks and metrics are made of."""
+        now = self.now()
+        with self._store.read() as reader:
+            late = reader.due_work(now - STUCK_AFTER_S, limit=1_000)
+            return Health(
+                now=now,
+                ledger_version=reader.ledger_version(),
+                last_seq=reader.last_seq(),
+                states=reader.count_requests(),
+                oldest_due_s=max((now - item.due_at for item in late), default=0),
+                stuck=len(late),
+            )
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _write(self, work: Callable[[Write], T], who: Principal, call_id: str = "") -> T:
+        """Write, and under virtual time do at once what is due because of it."""
+        if not self._clock.is_virtual:
+            return self.committer.write(work, actor=who.name, call_id=call_id)
+        with self._driving:
+            done = self.committer.write(work, actor=who.name, call_id=call_id)
+            self.tick()
+            return done
+
+    def _view(self, request: CapacityRequest, cost_micros: int = 0) -> RequestView:
+        told = self.forecast().get(request.id) if request.state.is_waiting else None
+        return RequestView(request=request, forecast=told, cost_micros=cost_micros)
+
+    def _told(self, events: list[ev.Event]) -> None:
+        with self._news:
+            self._last_seq = max(self._last_seq, events[-1].seq)
+            self._news.notify_all()
+        self._meters.happened(events)
+
+
+class _Hints:
+    """Hints wake the one driver."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def planning(self) -> None:
+        """Something the planner cares about changed."""
+        self._engine.wake.set()
+
+    def executing(self) -> None:
+        """Work is due."""
+        self._engine.wake.set()
+
+    def published(self) -> None:
+        """New events were committed."""
+
+
+def _change_hosts(
+    w: Write, targets: list[tuple[Pool, int]], state: HostState, reason: str, until: int
+) -> None:
+    for pool, unit in targets:
+        match state:
+            case HostState.DOWN:
+                hosts.take_down(w, pool.name, unit, reason=reason, until=until)
+            case HostState.DRAINING:
+                hosts.drain(w, pool.name, unit, reason=reason)
+            case HostState.READY:
+                hosts.bring_back(w, pool.name, unit, reason=reason)
+
+
+def _largest_id(reader: Reader, books: Books) -> int:
+    newest = reader.requests(RequestQuery(include_deleted=True, newest_first=True, limit=1))
+    return max([r.id for r in newest] + list(books.bookings), default=0)

@@ -28,11 +28,13 @@ class Submit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amend:
-    """Change a waiting request; None keeps what is. Its age in the queue stays."""
+    """Change a waiting request; None keeps what is. Its age in the queue stays. `wait_s` is how much
+    longer it may wait, from now."""
 
     project: str
     name: str
     demand: Demand | None = None
+    wait_s: int | None = None
     priority: int | None = None
     labels: dict[str, str] | None = None
     workload: Workload | None = None

@@ -367,6 +367,16 @@ class HasTimers(Protocol):
         """Domain time is `now`."""
 
 
+class Meters(Protocol):
+    """Measures what the engine does; must not raise."""
+
+    def planned(self, seconds: float) -> None:
+        """A planning pass took this long, in process time."""
+
+    def happened(self, events: list[Event]) -> None:
+        """These events were committed."""
+
+
 # --- clocks, ids, hints -----------------------------------------------------------------------
 
 

@@ -78,12 +78,11 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceRan:
-    """An instance is running."""
+class InstancesRan:
+    """Instances are running: their addresses by rank."""
 
-    rank: int
     attempt: int
-    address: str = ""
+    addresses: dict[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +105,11 @@ class InstanceLost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceReleased:
-    """The backend confirmed that an instance is gone and its host free."""
+class InstancesReleased:
+    """The backend confirmed that these instances are gone and their hosts free."""
 
-    rank: int
     attempt: int
-    exit_code: int | None = None
+    ranks: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,10 +242,10 @@ RequestEvent = (
     | Unbooked
     | Amended
     | Started
-    | InstanceRan
+    | InstancesRan
     | InstanceExited
     | InstanceLost
-    | InstanceReleased
+    | InstancesReleased
     | InstanceReplaced
     | Delivered
     | DeliveryFailed

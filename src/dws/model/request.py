@@ -97,12 +97,15 @@ class Workload:
 class Instance:
     """One machine of a grant: rank 0 … n-1, on one unit of the pool.
 
+    `incarnation` counts the replacements of this rank within the attempt.
+
     `metered_from` is when its usage began (delivery of the gang, or its own as a replacement), 0 before.
     """
 
     rank: int
     unit: int
     host: str
+    incarnation: int = 0
     state: InstanceState = InstanceState.STARTING
     address: str = ""
     exit_code: int | None = None
@@ -144,7 +147,8 @@ class CapacityRequest:
 
     `submitted_at` is its age in the queue and survives every retry. `promised_start` is the latest
     start once promised (0: no promise yet) and never moves later except by a recorded cause.
-    `attempts` counts attempts that failed; `not_again_before` is the back-off after one. `array` is
+    `attempts` counts attempts begun, `failures` those that failed since the last delivery;
+    `not_again_before` is the back-off after a failure. `array` is
     the name of the array this request is an element of, `array_index` its index.
     """
 
@@ -165,6 +169,7 @@ class CapacityRequest:
     promised_start: int = 0
     booking: BookingId | None = None
     attempts: int = 0
+    failures: int = 0
     not_again_before: int = 0
     last_failure: str = ""
     grant: Grant | None = None

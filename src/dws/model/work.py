@@ -14,7 +14,8 @@ class WorkKind(StrEnum):
     """What is to be done when the item is due.
 
     PROVISION, RELEASE and SET_DEADLINE call the backend; the others are timers on a request, except
-    PLAN (look at the queue again), WATCHDOG (a full look in case a wake-up was lost) and RETENTION.
+    WATCHDOG (a look in case a wake-up was lost) and RETENTION. When time alone makes planning useful is
+    not work: each plan says when to look again.
     """
 
     PROVISION = "PROVISION"
@@ -26,7 +27,6 @@ class WorkKind(StrEnum):
     RUN_END = "RUN_END"
     OVERRUN = "OVERRUN"
     UNREACHABLE = "UNREACHABLE"
-    PLAN = "PLAN"
     WATCHDOG = "WATCHDOG"
     RETENTION = "RETENTION"
 

@@ -1,0 +1,158 @@
+"""The one writer.
+
+Commands from every door are put into one queue; a single thread takes up to `BATCH_MAX` of them into
+one transaction, each in a savepoint of its own, and answers after the commit. Without the thread
+(virtual time, simulation) a command is a transaction by itself, in the caller's thread.
+
+    door ─┐                        ┌─ reply
+    door ─┼─▶ queue ─▶ [begin · unit · unit · … · commit] ─┼─ reply
+    tick ─┘                        └─ reply, after the commit
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from dws.engine.books import Books
+from dws.engine.ports import Clock, Hints, IdSource, Store
+from dws.engine.write import Write
+from dws.model.errors import Unavailable
+from dws.model.events import Event
+from dws.planner.options import PolicyOptions
+
+T = TypeVar("T")
+BATCH_MAX: Final = 64
+UNIT_WAIT_MAX_S: Final = 60
+
+
+@dataclass(slots=True)
+class _Unit:
+    work: Callable[[Write], Any]
+    actor: str
+    call_id: str
+    answer: Future[Any]
+
+
+class Committer:
+    """Runs units of writing, one transaction at a time."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        books: Books,
+        clock: Clock,
+        ids: IdSource,
+        policy: PolicyOptions,
+        hints: Hints,
+        on_events: Callable[[list[Event]], None],
+    ) -> None:
+        self._store = store
+        self._books = books
+        self._clock = clock
+        self._ids = ids
+        self._policy = policy
+        self._hints = hints
+        self._on_events = on_events
+        self._queue: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._alone = threading.RLock()
+        self._in_doubt = False
+
+    def write(self, work: Callable[[Write], T], *, actor: str, call_id: str = "") -> T:
+        """Run one unit and return its answer, after it is durable.
+
+        Raises what the unit raised, with nothing written; Unavailable when the store cannot take it
+        now, also with nothing written.
+        """
+        unit = _Unit(work, actor, call_id, Future())
+        if self._thread is None:
+            with self._alone:
+                self._commit([unit])
+            return unit.answer.result(0)  # type: ignore[no-any-return]
+        self._queue.put(unit)
+        return unit.answer.result(UNIT_WAIT_MAX_S)  # type: ignore[no-any-return]
+
+    def start(self) -> None:
+        """Give the writer a thread of its own."""
+        self._thread = threading.Thread(target=self._run, name="dws-committer", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Commit what is queued, then end the thread."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while True:
+            first = self._queue.get()
+            if first is None:
+                return
+            batch = [first]
+            stopping = False
+            while len(batch) < BATCH_MAX and not self._queue.empty():
+                unit = self._queue.get()
+                if unit is None:
+                    stopping = True
+                    break
+                batch.append(unit)
+            self._commit(batch)
+            if stopping:
+                return
+
+    def _commit(self, batch: list[_Unit]) -> None:
+        """One transaction for the batch. A unit that fails is undone alone; a transaction that fails
+        takes all its units with it, and the books are read again before the next one, because whether a
+        failed commit happened is the store's to say."""
+        done: list[tuple[_Unit, Any]] = []
+        failed: list[tuple[_Unit, BaseException]] = []
+        told: list[Event] = []
+        with self._books.lock:
+            mark = self._books.mark()
+            try:
+                if self._in_doubt:
+                    with self._store.read() as reader:
+                        self._books.load(reader)
+                    self._in_doubt = False
+                with self._store.begin() as tx:
+                    now = self._clock.now()
+                    for unit in batch:
+                        write = Write(
+                            tx, self._books, self._policy, self._ids, now, unit.actor, unit.call_id
+                        )
+                        try:
+                            with write.part():
+                                answer = unit.work(write)
+                                write.seal()
+                        except Unavailable:
+                            raise
+                        except Exception as error:
+                            failed.append((unit, error))
+                        else:
+                            done.append((unit, answer))
+                            told += write.events
+            except BaseException as error:
+                self._books.undo_to(mark)
+                self._in_doubt = True
+                for unit in batch:
+                    unit.answer.set_exception(error)
+                if not isinstance(error, Exception):
+                    raise
+                return
+            self._books.committed()
+        for unit, fault in failed:
+            unit.answer.set_exception(fault)
+        for unit, answer in done:
+            unit.answer.set_result(answer)
+        if told:
+            self._on_events(told)
+        if done:
+            self._hints.planning()
+            self._hints.executing()

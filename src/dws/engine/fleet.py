@@ -1,0 +1,147 @@
+"""Changing the declared fleet, and how it stands.
+
+A fleet is applied as a whole. Units are positions in their pool's line, so what is in use must keep its
+position: an apply that would move or remove a host under live work or an outage is refused and says
+which. Promises in a pool whose line changed are drawn again by the next pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dws.engine import ledger
+from dws.engine.answers import FleetView, HostView, PoolView
+from dws.engine.books import Books
+from dws.engine.write import Write
+from dws.model import events as ev
+from dws.model.booking import Booking, OwnerKind, Stage
+from dws.model.errors import FailedPrecondition
+from dws.model.topology import Fleet, HostState, HostStatus, Pool
+
+
+def differences(old: Fleet, new: Fleet) -> tuple[str, ...]:
+    """What applying `new` over `old` changes, one line each; empty when nothing."""
+    lines = []
+    before, after = {p.name: p for p in old.pools}, {p.name: p for p in new.pools}
+    for name in after.keys() - before.keys():
+        pool = after[name]
+        lines.append(f"+ pool {name}: {len(pool.hosts)} hosts {pool.shape.name} in {pool.zone}")
+    for name in before.keys() - after.keys():
+        lines.append(f"- pool {name}: {len(before[name].hosts)} hosts")
+    for name in before.keys() & after.keys():
+        if before[name] != after[name]:
+            was, now = len(before[name].hosts), len(after[name].hosts)
+            hosts = f"{was} → {now} hosts" if was != now else "changed"
+            lines.append(f"~ pool {name}: {hosts}")
+    old_zones, new_zones = {z.name for z in old.zones}, {z.name for z in new.zones}
+    lines += [f"+ zone {z}" for z in new_zones - old_zones]
+    lines += [f"- zone {z}" for z in old_zones - new_zones]
+    return tuple(sorted(lines, key=lambda line: (line[2:], line)))
+
+
+def refuse_if_in_use(books: Books, new: Fleet) -> None:
+    """Raises FailedPrecondition naming hosts in use that would vanish or change position."""
+    moved: list[str] = []
+    after = {p.name: p for p in new.pools}
+    for booking in books.bookings.values():
+        old_pool = books.fleet.pool(booking.pool)
+        pool = after.get(booking.pool)
+        for unit in booking.units:
+            host = old_pool.hosts[unit]
+            if pool is None or unit >= len(pool.hosts) or pool.hosts[unit] != host:
+                moved.append(f"{booking.pool}/{host}")
+            elif pool.cell_of(unit) != old_pool.cell_of(unit) or pool.backend != old_pool.backend:
+                moved.append(f"{booking.pool}/{host}")
+    if moved:
+        raise FailedPrecondition(
+            f"fleet: {', '.join(sorted(moved)[:8])} would vanish or change position while in use; "
+            "drain them first, or add hosts at the end of their block's pool",
+            details={"hosts": sorted(moved)},
+        )
+
+
+def apply(w: Write, new: Fleet, lines: tuple[str, ...]) -> Fleet:
+    """Make `new` the declared fleet."""
+    refuse_if_in_use(w.books, new)
+    after = {p.name: p for p in new.pools}
+    changed = {
+        p.name for p in w.books.fleet.pools if p.name not in after or after[p.name] != p
+    }
+    for booking in list(w.books.bookings.values()):
+        if booking.pool in changed and booking.stage is Stage.FIRM:
+            _withdraw(w, booking)
+    for (pool, unit), status in list(w.books.hosts.items()):
+        gone = pool not in after or unit >= len(after[pool].hosts)
+        if gone or after[pool].hosts[unit] != w.books.fleet.pool(pool).hosts[unit]:
+            ready = HostStatus(pool=pool, unit=unit, state=HostState.READY)
+            host = w.books.fleet.pool(pool).hosts[unit]
+            w.put_host(
+                ready, ev.HostChanged(pool=pool, host=host, state="READY"), f"was {status.state}"
+            )
+    fleet = replace(new, version=w.books.fleet.version + 1)
+    w.put_fleet(fleet, "; ".join(lines))
+    return fleet
+
+
+def _withdraw(w: Write, booking: Booking) -> None:
+    ledger.end(w, booking.id)
+    request = w.books.waiting.get(booking.owner)
+    if booking.owner_kind is OwnerKind.REQUEST and request is not None:
+        cause = f"pool {booking.pool} was changed by the operator"
+        w.apply(request, ev.Unbooked(cause=cause), reason=cause)
+
+
+def view(books: Books, now: int) -> FleetView:
+    """How every host stands now."""
+    with books.lock:
+        users = {
+            (r.grant.pool, i.unit): (r.name, r.project, books.bookings[r.grant.booking].span.end)
+            for r in books.holding.values()
+            if r.grant is not None and r.grant.booking in books.bookings
+            for i in r.grant.instances
+            if i.is_held
+        }
+        return FleetView(
+            version=books.fleet.version,
+            now=now,
+            currency=books.fleet.currency,
+            zones=books.fleet.zones,
+            pools=tuple(_pool_view(books, pool, users) for pool in books.fleet.pools),
+        )
+
+
+def _pool_view(
+    books: Books, pool: Pool, users: dict[tuple[str, int], tuple[str, str, int]]
+) -> PoolView:
+    hosts = tuple(_host_view(books, pool, unit, users) for unit in range(len(pool.hosts)))
+    free = [h for h in hosts if not h.request and h.status.state is HostState.READY]
+    free_by_cell = {c.name or pool.name: 0 for c in pool.cells}
+    for host in free:
+        free_by_cell[pool.cells[pool.cell_of(host.unit)].name or pool.name] += 1
+    return PoolView(
+        pool=pool,
+        hosts=hosts,
+        ready=sum(1 for h in hosts if h.status.state is HostState.READY),
+        busy=sum(1 for h in hosts if h.request),
+        free=len(free),
+        draining=sum(1 for h in hosts if h.status.state is HostState.DRAINING),
+        down=sum(1 for h in hosts if h.status.state is HostState.DOWN),
+        free_by_cell=free_by_cell,
+    )
+
+
+def _host_view(
+    books: Books, pool: Pool, unit: int, users: dict[tuple[str, int], tuple[str, str, int]]
+) -> HostView:
+    name, project, until = users.get((pool.name, unit), ("", "", 0))
+    ready = HostStatus(pool=pool.name, unit=unit, state=HostState.READY)
+    return HostView(
+        pool=pool.name,
+        unit=unit,
+        name=pool.hosts[unit],
+        status=books.hosts.get((pool.name, unit), ready),
+        domains={level: pool.domain_of(unit, level) for level in pool.levels},
+        request=name,
+        project=project,
+        busy_until=until,
+    )

@@ -1,0 +1,140 @@
+"""Hosts going down, draining and coming back, and whom that affects.
+
+An outage is a LIVE booking owned by the fault. Recording it takes the host out of every other booking in
+the same transaction: a live owner is repaired, shrunk or ended by its policy; promises by number are
+looked at again in the next pass.
+"""
+
+from __future__ import annotations
+
+from dws.engine import instances, ledger
+from dws.engine.answers import Affected
+from dws.engine.books import Books
+from dws.engine.write import Write
+from dws.model import events as ev
+from dws.model.errors import InvalidArgument, NotFound
+from dws.model.request import CapacityRequest, HostLossPolicy, RequestState
+from dws.model.topology import Fleet, HostState, HostStatus, Pool
+
+
+def find(fleet: Fleet, name: str) -> tuple[Pool, int]:
+    """The pool and unit of a host, by `HOST` or `POOL/HOST`.
+
+    Raises NotFound, or InvalidArgument when two pools have a host of that name.
+    """
+    pool_name, slash, host = name.rpartition("/")
+    found = [
+        (pool, unit)
+        for pool in fleet.pools
+        if not slash or pool.name == pool_name
+        for unit in (pool.unit_named(host),)
+        if unit is not None
+    ]
+    if not found:
+        raise NotFound(f"hosts: no host '{name}' in this fleet ('dws fleet show' lists them)")
+    if len(found) > 1:
+        pools = ", ".join(p.name for p, _ in found)
+        raise InvalidArgument(
+            f"hosts: '{name}' is in several pools ({pools}); write POOL/HOST", field="hosts"
+        )
+    return found[0]
+
+
+def users_of(books: Books, pool: str, unit: int) -> list[CapacityRequest]:
+    """Requests holding that unit now."""
+    return [
+        r
+        for r in books.holding.values()
+        if r.grant is not None
+        and r.grant.pool == pool
+        and any(i.unit == unit and i.is_held for i in r.grant.instances)
+    ]
+
+
+def affected(books: Books, targets: list[tuple[Pool, int]], state: HostState) -> tuple[Affected, ...]:
+    """Whom a change of these hosts would touch, and how."""
+    names: dict[int, list[str]] = {}
+    for pool, unit in targets:
+        for request in users_of(books, pool.name, unit):
+            names.setdefault(request.id, []).append(pool.hosts[unit])
+    return tuple(
+        Affected(
+            request=books.holding[request_id],
+            effect=_effect(books.holding[request_id], state),
+            hosts=tuple(on),
+        )
+        for request_id, on in sorted(names.items())
+    )
+
+
+def _effect(request: CapacityRequest, state: HostState) -> str:
+    if state is not HostState.DOWN:
+        return "runs on to its end"
+    if request.state is RequestState.ENDING:
+        return "is ending anyway"
+    if request.state is RequestState.PROVISIONING:
+        return "goes back in line"
+    return {
+        HostLossPolicy.END: "ends (on-host-loss: end)",
+        HostLossPolicy.REQUEUE: "ends and goes back in line (on-host-loss: requeue)",
+        HostLossPolicy.REPLACE: "gets a spare host, or ends if there is none (on-host-loss: replace)",
+    }[request.on_host_loss]
+
+
+def take_down(w: Write, pool_name: str, unit: int, *, reason: str, until: int) -> None:
+    """A host is down from now on. Harmless when it already is."""
+    pool = w.books.fleet.pool(pool_name)
+    if ledger.outage_of(w, pool.name, unit) is not None:
+        return
+    holders = users_of(w.books, pool.name, unit)
+    status = HostStatus(
+        pool=pool.name,
+        unit=unit,
+        state=HostState.DOWN,
+        reason=reason,
+        actor=w.actor,
+        since=w.now,
+        until=until,
+    )
+    changed = ev.HostChanged(pool=pool.name, host=pool.hosts[unit], state="DOWN", until=until)
+    w.put_host(status, changed, reason)
+    for request in holders:
+        grant = instances.granted(request)
+        for instance in grant.instances:
+            if instance.unit == unit and instance.is_held:
+                instances.lost(w, w.books.holding[request.id], instance.rank, reason)
+    ledger.open_outage(w, pool, unit, until)
+
+
+def drain(w: Write, pool_name: str, unit: int, *, reason: str) -> None:
+    """Nothing new starts on the host; what runs there runs to its end. Harmless on one not READY."""
+    pool = w.books.fleet.pool(pool_name)
+    if (pool.name, unit) in w.books.hosts and w.books.hosts[
+        pool.name, unit
+    ].state is not HostState.READY:
+        return
+    status = HostStatus(
+        pool=pool.name,
+        unit=unit,
+        state=HostState.DRAINING,
+        reason=reason,
+        actor=w.actor,
+        since=w.now,
+    )
+    w.put_host(
+        status, ev.HostChanged(pool=pool.name, host=pool.hosts[unit], state="DRAINING"), reason
+    )
+
+
+def bring_back(w: Write, pool_name: str, unit: int, *, reason: str) -> None:
+    """A host may be used again. Harmless on one that is READY."""
+    pool = w.books.fleet.pool(pool_name)
+    if (pool.name, unit) not in w.books.hosts:
+        return
+    outage = ledger.outage_of(w, pool.name, unit)
+    if outage is not None:
+        ledger.end(w, outage.id)
+    status = HostStatus(pool=pool.name, unit=unit, state=HostState.READY, since=w.now)
+    w.put_host(
+        status, ev.HostChanged(pool=pool.name, host=pool.hosts[unit], state="READY"), reason
+    )

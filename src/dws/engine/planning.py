@@ -1,0 +1,81 @@
+"""One pass of planning: snapshot, plan, commit what still holds.
+
+The planner proposes from a copy; the writer commits. When the ledger moved in between, each decision is
+checked again on its own and dropped if it no longer holds: the next pass will see why.
+"""
+
+from __future__ import annotations
+
+from dws.engine import ledger
+from dws.engine.books import Books
+from dws.engine.committer import Committer
+from dws.engine.write import Write
+from dws.model import events as ev
+from dws.model.request import CapacityRequest, Grant, Instance
+from dws.model.work import WorkKind
+from dws.planner import backfill
+from dws.planner.options import PolicyOptions
+from dws.planner.plan import Book, Decision, Move, Placement, Plan, Start, Withdraw
+
+
+def plan_once(books: Books, committer: Committer, policy: PolicyOptions, now: int) -> Plan:
+    """Plan at `now` and commit. Returns the plan, whose `look_again_at` says when time alone will make
+    another pass worthwhile."""
+    plan = backfill.plan(books.snapshot(), policy, now)
+    if plan.decisions:
+        committer.write(lambda w: commit_plan(w, plan), actor="planner")
+    return plan
+
+
+def commit_plan(w: Write, plan: Plan) -> int:
+    """Write the decisions that still hold; returns how many."""
+    unmoved = w.books.version == plan.ledger_version
+    written = 0
+    for decision in plan.decisions:
+        request = w.books.waiting.get(decision.request)
+        if request is None:
+            continue
+        if not unmoved and backfill.still_holds(decision, w.books.snapshot(), w.now) is not None:
+            continue
+        _write(w, request, decision)
+        written += 1
+    return written
+
+
+def _write(w: Write, request: CapacityRequest, decision: Decision) -> None:
+    match decision:
+        case Start(placement=placement):
+            start(w, request, placement)
+        case Book(placement=placement):
+            booking = ledger.promise(w, request, placement)
+            w.apply(request, ev.Booked(booking=booking.id, start=placement.start))
+        case Move(placement=placement, cause=cause):
+            booking = ledger.promise(w, request, placement)
+            event = ev.Moved(booking=booking.id, start=placement.start, cause=cause)
+            w.apply(request, event, reason=cause)
+        case Withdraw(cause=cause):
+            ledger.end(w, request.booking)
+            w.apply(request, ev.Unbooked(cause=cause), reason=cause)
+
+
+def start(w: Write, request: CapacityRequest, placement: Placement) -> CapacityRequest:
+    """Draw the hosts and ask for them."""
+    pool = w.books.fleet.pool(placement.pool)
+    booking = ledger.go_live(w, request, placement)
+    grant = Grant(
+        booking=booking.id,
+        attempt=request.attempts + 1,
+        alternative=placement.alternative,
+        pool=pool.name,
+        zone=pool.zone,
+        shape=pool.shape.name,
+        duration_s=placement.duration_s,
+        started_at=w.now,
+        instances=tuple(
+            Instance(rank=rank, unit=unit, host=pool.hosts[unit])
+            for rank, unit in enumerate(booking.units)
+        ),
+    )
+    request = w.apply(request, ev.Started(booking=booking.id, grant=grant))
+    w.wake(request.id, WorkKind.DELIVERY_DEADLINE, w.now + pool.overheads.setup_s)
+    return request

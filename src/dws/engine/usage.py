@@ -1,0 +1,88 @@
+"""Use, summed: closed records from the store, open ones from what is running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dws.engine import instances
+from dws.engine.answers import UsageLine
+from dws.engine.books import Books
+from dws.engine.ports import Reader
+from dws.model.request import CapacityRequest, InstanceState
+from dws.model.time import Span
+from dws.model.usage import UsageRecord
+
+
+def lines(
+    reader: Reader, books: Books, *, start: int, end: int, now: int, project: str
+) -> tuple[UsageLine, ...]:
+    """Use over [start, end), one line for each request and kind; running work counts until `now`."""
+    within = Span(start, end)
+    sums: dict[tuple[str, str, str, str, str, str, bool], list[int]] = {}
+    closed = ((r, False) for r in reader.usage(start=start, end=end, project=project))
+    running = ((r, True) for r in _running(books, now) if project in ("", r.project))
+    for record, is_open in (*closed, *running):
+        span = Span(record.start, record.end).clipped(within)
+        if span is None:
+            continue
+        part = _clip(record, span)
+        key = (
+            part.project,
+            part.principal,
+            part.request_name,
+            part.accelerator,
+            part.shape,
+            part.kind.value,
+            is_open,
+        )
+        total = sums.setdefault(key, [0, 0, 0])
+        total[0] += part.seconds
+        total[1] += part.seconds * part.accelerators
+        total[2] += part.cost_micros
+    return tuple(_line(key, total) for key, total in sorted(sums.items()))
+
+
+def cost_micros(reader: Reader, books: Books, request: CapacityRequest, now: int) -> int:
+    """What a request has cost until now."""
+    closed = sum(
+        r.cost_micros for r in reader.usage(start=0, end=now + 1, request=request.id)
+    )
+    return closed + sum(r.cost_micros for r in _open_of(books, request, now))
+
+
+def _running(books: Books, now: int) -> Iterator[UsageRecord]:
+    with books.lock:
+        holding = tuple(books.holding.values())
+    for request in holding:
+        yield from _open_of(books, request, now)
+
+
+def _open_of(books: Books, request: CapacityRequest, now: int) -> Iterator[UsageRecord]:
+    if request.grant is None or request.state.is_terminal:
+        return
+    pool = books.fleet.pool(request.grant.pool)
+    for instance in request.grant.instances:
+        metered = instance.metered_from and instance.is_held
+        if metered and instance.state is not InstanceState.RELEASING:
+            yield instances.usage_record(request, pool, instance, instance.metered_from, now)
+
+
+def _clip(record: UsageRecord, span: Span) -> UsageRecord:
+    return replace(record, start=span.start, end=span.end)
+
+
+def _line(key: tuple[str, str, str, str, str, str, bool], total: list[int]) -> UsageLine:
+    project, principal, request, accelerator, shape, kind, is_open = key
+    return UsageLine(
+        project=project,
+        principal=principal,
+        request=request,
+        accelerator=accelerator,
+        shape=shape,
+        kind=kind,
+        seconds=total[0],
+        accelerator_s=total[1],
+        cost_micros=total[2],
+        open=is_open,
+    )

@@ -1,0 +1,128 @@
+"""The ledger checked against itself: `dws ledger verify`.
+
+Everything the planner and the lifecycles guarantee is computed again from the stored rows alone, by
+other means: peaks by the store's own query, states by folding each request's events.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from dws.engine.answers import Verification
+from dws.engine.ports import Reader, RequestQuery
+from dws.lifecycle import request as lifecycle
+from dws.model import events as ev
+from dws.model.booking import Booking, OwnerKind, Stage
+from dws.model.errors import DwsError
+from dws.model.request import CapacityRequest
+from dws.model.topology import Fleet
+
+PAGE: Final = 500
+
+
+def verify(reader: Reader) -> Verification:
+    """Check everything; reads the whole store."""
+    fleet = reader.fleet() or Fleet(zones=(), pools=())
+    bookings = reader.open_bookings()
+    faults: list[str] = []
+    faults += _units_are_held_once(fleet, bookings)
+    faults += _peaks_within_capacity(reader, fleet, bookings)
+    requests = {r.id: r for r in all_requests(reader)}
+    faults += _owners_agree(requests, bookings)
+    count, story = _fold(reader)
+    faults += _story_equals_rows(requests, story)
+    return Verification(
+        bookings=len(bookings), requests=len(requests), events=count, faults=tuple(faults)
+    )
+
+
+def all_requests(reader: Reader) -> Iterator[CapacityRequest]:
+    """Every request kept, oldest first, deleted ones included."""
+    after: int | None = None
+    while True:
+        page = reader.requests(RequestQuery(include_deleted=True, after=after, limit=PAGE))
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1].id
+
+
+def _units_are_held_once(fleet: Fleet, bookings: list[Booking]) -> Iterator[str]:
+    by_unit: dict[tuple[int, str, int], list[Booking]] = defaultdict(list)
+    for booking in bookings:
+        for unit in booking.units:
+            by_unit[booking.parent, booking.pool, unit].append(booking)
+    for (_, pool, unit), holders in sorted(by_unit.items()):
+        holders.sort(key=lambda b: b.span)
+        for first, second in zip(holders, holders[1:], strict=False):
+            if first.span.overlaps(second.span):
+                host = fleet.pool(pool).hosts[unit]
+                yield f"{pool}/{host} is in bookings {first.id} and {second.id} at one instant"
+
+
+def _peaks_within_capacity(reader: Reader, fleet: Fleet, bookings: list[Booking]) -> Iterator[str]:
+    used = {(b.pool, p.cell) for b in bookings if not b.parent for p in b.parts}
+    ends = max((b.span.end for b in bookings), default=0)
+    start = min((b.span.start for b in bookings), default=0)
+    for pool_name, cell in sorted(used):
+        size = fleet.pool(pool_name).cells[cell].size
+        peak = reader.peak(pool_name, cell, start, ends)
+        if peak > size:
+            name = fleet.pool(pool_name).cells[cell].name or str(cell)
+            yield f"{pool_name} {name}: {peak} hosts booked at one instant, there are {size}"
+
+
+def _owners_agree(requests: dict[int, CapacityRequest], bookings: list[Booking]) -> Iterator[str]:
+    held = {b.owner: b for b in bookings if b.owner_kind is OwnerKind.REQUEST}
+    for booking in held.values():
+        owner = requests.get(booking.owner)
+        if owner is None or owner.booking != booking.id:
+            yield f"booking {booking.id} ({booking.stage}) has no owner that knows it"
+        elif (booking.stage is Stage.FIRM) != owner.state.is_waiting:
+            yield f"booking {booking.id} is {booking.stage} but '{owner.name}' is {owner.state}"
+    for request in requests.values():
+        if request.booking is not None and request.id not in held:
+            has_units = request.grant and any(i.is_held for i in request.grant.instances)
+            if request.state.is_waiting or has_units:
+                yield f"request '{request.name}' ({request.state}) says it has a booking; it has none"
+        if request.state.is_terminal and request.id in held:
+            yield f"request '{request.name}' is {request.state} and still holds a booking"
+
+
+def _fold(reader: Reader) -> tuple[int, dict[int, CapacityRequest | str]]:
+    story: dict[int, CapacityRequest | str] = {}
+    count = after = 0
+    while page := reader.events(after=after, limit=PAGE):
+        for event in page:
+            if event.subject_kind is ev.SubjectKind.REQUEST:
+                story[event.subject] = _tell(story.get(event.subject), event)
+        count += len(page)
+        after = page[-1].seq
+    return count, story
+
+
+def _tell(before: CapacityRequest | str | None, event: ev.Event) -> CapacityRequest | str:
+    body = event.body
+    if isinstance(body, ev.Submitted):
+        return lifecycle.submitted(body, event.at).subject
+    if not isinstance(before, CapacityRequest):
+        return before or f"event {event.seq} {event.kind} comes before anything was submitted"
+    try:
+        return lifecycle.step(before, body, event.at).subject  # type: ignore[arg-type]
+    except DwsError as error:
+        return f"event {event.seq}: {error.message}"
+
+
+def _story_equals_rows(
+    requests: dict[int, CapacityRequest], story: dict[int, CapacityRequest | str]
+) -> Iterator[str]:
+    for request in requests.values():
+        told = story.get(request.id)
+        if isinstance(told, str):
+            yield f"request '{request.name}': {told}"
+        elif told is None:
+            yield f"request '{request.name}' has no events"
+        elif told != request:
+            yield f"request '{request.name}': its events do not add up to its row"

@@ -1,0 +1,43 @@
+"""The one way a value moves through its lifecycle.
+
+A table maps (state, event type) to a handler; a handler is small and pure and returns the next value
+and its effects. `advance` looks the step up, refuses an unknown one, and checks the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dws.lifecycle.effects import Effect
+from dws.model.errors import InvalidTransition
+from dws.model.events import EventBody
+from dws.model.request import CapacityRequest, RequestState
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next value of a subject, and what has to be done about it."""
+
+    subject: CapacityRequest
+    effects: tuple[Effect, ...] = ()
+
+
+Handler = Callable[[CapacityRequest, Any, int], Step]
+Table = Mapping[tuple[RequestState, type], Handler]
+
+
+def advance(table: Table, subject: CapacityRequest, event: EventBody, now: int) -> Step:
+    """The step that `event` makes from `subject`'s state, its version grown by one.
+
+    Raises InvalidTransition naming the subject, its state and the event when the table has no such
+    step.
+    """
+    handler = table.get((subject.state, type(event)))
+    if handler is None:
+        raise InvalidTransition(
+            f"request '{subject.name}' is {subject.state}: {type(event).__name__} cannot happen to it now"
+        )
+    step = handler(subject, event, now)
+    return Step(replace(step.subject, version=subject.version + 1), step.effects)
