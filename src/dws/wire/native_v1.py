@@ -127,7 +127,11 @@ class BackupRequest(Wire, omit_defaults=True):
 # --- what is answered -------------------------------------------------------------------------
 
 
-class Reason(Wire):
+class Answer(Wire, forbid_unknown_fields=False):
+    """Base of what the server answers: a client skips fields that a newer server adds."""
+
+
+class Reason(Answer):
     """`message` has times in UTC; `text` and `facts` let a client write them in another zone."""
 
     code: str
@@ -136,7 +140,7 @@ class Reason(Wire):
     facts: dict[str, int | str]
 
 
-class Instance(Wire):
+class Instance(Answer):
     """One machine of a grant."""
 
     rank: int
@@ -147,7 +151,7 @@ class Instance(Wire):
     note: str
 
 
-class Grant(Wire):
+class Grant(Answer):
     """What was granted. `endsAt` is empty until delivered."""
 
     pool: str
@@ -163,7 +167,7 @@ class Grant(Wire):
     instances: list[Instance]
 
 
-class Forecast(Wire):
+class Forecast(Answer):
     """What a waiting request can expect."""
 
     place: int
@@ -174,7 +178,7 @@ class Forecast(Wire):
     reason: Reason
 
 
-class Request(Wire):
+class Request(Answer):
     """A capacity request. Empty strings are instants not reached yet."""
 
     id: str
@@ -204,14 +208,14 @@ class Request(Wire):
     forecast: Forecast | None
 
 
-class RequestList(Wire):
+class RequestList(Answer):
     """A page; `nextPageToken` is empty at the end."""
 
     items: list[Request]
     next_page_token: str = ""
 
 
-class QuoteOption(Wire):
+class QuoteOption(Answer):
     """One way to have it. `cost` is decimal, in the fleet's currency."""
 
     kind: str
@@ -229,7 +233,7 @@ class QuoteOption(Wire):
     reason: Reason | None
 
 
-class Quote(Wire):
+class Quote(Answer):
     """Not a hold."""
 
     now: str
@@ -240,7 +244,7 @@ class Quote(Wire):
     hold: bool = False
 
 
-class ExtendAnswer(Wire):
+class ExtendAnswer(Answer):
     """`longestS` is the longest possible extension up to what was asked; `appliedS` what was done."""
 
     request: Request
@@ -250,7 +254,7 @@ class ExtendAnswer(Wire):
     reason: Reason | None
 
 
-class Affected(Wire):
+class Affected(Answer):
     """One request a change of hosts touches."""
 
     name: str
@@ -260,7 +264,7 @@ class Affected(Wire):
     hosts: list[str]
 
 
-class ChangeHostsAnswer(Wire):
+class ChangeHostsAnswer(Answer):
     """`confirmed` is false when this only told whom it would affect."""
 
     hosts: list[str]
@@ -269,7 +273,7 @@ class ChangeHostsAnswer(Wire):
     confirmed: bool
 
 
-class Host(Wire):
+class Host(Answer):
     """One host."""
 
     name: str
@@ -284,7 +288,7 @@ class Host(Wire):
     busy_until: str
 
 
-class Pool(Wire):
+class Pool(Answer):
     """A pool and how it stands."""
 
     name: str
@@ -304,7 +308,7 @@ class Pool(Wire):
     free_by_domain: dict[str, int]
 
 
-class Zone(Wire):
+class Zone(Answer):
     """A zone."""
 
     name: str
@@ -312,7 +316,7 @@ class Zone(Wire):
     unavailable: str
 
 
-class Fleet(Wire):
+class Fleet(Answer):
     """The fleet as it stands."""
 
     version: int
@@ -322,7 +326,7 @@ class Fleet(Wire):
     pools: list[Pool]
 
 
-class ApplyFleetAnswer(Wire):
+class ApplyFleetAnswer(Answer):
     """What applying does, in words."""
 
     version: int
@@ -330,7 +334,7 @@ class ApplyFleetAnswer(Wire):
     applied: bool
 
 
-class Event(Wire):
+class Event(Answer):
     """One recorded fact; `data` is its body."""
 
     seq: int
@@ -345,14 +349,14 @@ class Event(Wire):
     data: dict[str, object]
 
 
-class EventList(Wire):
+class EventList(Answer):
     """Events; `lastSeq` is where to continue."""
 
     items: list[Event]
     last_seq: int
 
 
-class UsageLine(Wire):
+class UsageLine(Answer):
     """Use of one request by kind."""
 
     project: str
@@ -367,7 +371,7 @@ class UsageLine(Wire):
     open: bool
 
 
-class Usage(Wire):
+class Usage(Answer):
     """Use over [start, end)."""
 
     start: str
@@ -376,7 +380,7 @@ class Usage(Wire):
     lines: list[UsageLine]
 
 
-class Verification(Wire):
+class Verification(Answer):
     """The ledger checked against itself; no faults is good."""
 
     bookings: int
@@ -385,7 +389,7 @@ class Verification(Wire):
     faults: list[str]
 
 
-class Clock(Wire):
+class Clock(Answer):
     """Domain time."""
 
     now: str
@@ -393,7 +397,7 @@ class Clock(Wire):
     virtual: bool
 
 
-class LogChunk(Wire):
+class LogChunk(Answer):
     """Output of one instance from an offset; `complete` when no more will come."""
 
     text: str
@@ -401,7 +405,7 @@ class LogChunk(Wire):
     complete: bool
 
 
-class ErrorBody(Wire, omit_defaults=True):
+class ErrorBody(Answer, omit_defaults=True):
     """The native error: canonical `code`, stable `reason`, the field that was wrong."""
 
     code: str
@@ -412,7 +416,7 @@ class ErrorBody(Wire, omit_defaults=True):
     details: dict[str, object] = {}
 
 
-class ErrorEnvelope(Wire):
+class ErrorEnvelope(Answer):
     """What every failing call answers."""
 
     error: ErrorBody
