@@ -1,0 +1,368 @@
+"""The store in memory: for simulation, virtual time and tests.
+
+Rows are the frozen model values themselves, in dictionaries with the indexes that the queries need. A
+write changes them in place and notes how to undo it, so a transaction costs what it changes and a
+failed one leaves no trace. One lock: a reader sees a commit, never half of one; readers of other
+threads wait for the writer here, which they do not in SQL.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from dws.engine.ports import IdempotentReply, Reader, RequestQuery, Transaction
+from dws.model.booking import Booking
+from dws.model.errors import AlreadyExists, Conflict, FailedPrecondition
+from dws.model.events import Event, NewEvent, SubjectKind
+from dws.model.request import CapacityRequest, RequestState
+from dws.model.topology import Fleet, HostState, HostStatus
+from dws.model.usage import UsageRecord
+from dws.model.work import WorkItem, WorkKind
+from dws.store.tables import Tables
+
+Undo = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+class MemoryReader:
+    """Reads of the present rows; valid while the store's lock is held."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def request(self, request_id: int) -> CapacityRequest | None:
+        """The request of that id."""
+        return self._tables.requests.get(request_id)
+
+    def request_named(self, project: str, name: str) -> CapacityRequest | None:
+        """The newest request of that name that is not deleted."""
+        ids = self._tables.names.get((project, name))
+        return self._tables.requests[ids[-1]] if ids else None
+
+    def requests(self, query: RequestQuery) -> list[CapacityRequest]:
+        """Requests in id order."""
+        found: list[CapacityRequest] = []
+        if query.limit < 1:
+            return found
+        for request_id in self._tables.candidates(query):
+            request = self._tables.requests[request_id]
+            if _matches(request, query):
+                found.append(request)
+                if len(found) == query.limit:
+                    break
+        return found
+
+    def count_requests(self) -> dict[RequestState, int]:
+        """How many requests there are in each state."""
+        return {state: len(self._tables.by_state[state, False]) for state in RequestState}
+
+    def booking(self, booking_id: int) -> Booking | None:
+        """The booking of that id."""
+        return self._tables.bookings.get(booking_id)
+
+    def open_bookings(self) -> list[Booking]:
+        """Every booking not ENDED, by id."""
+        return [self._tables.bookings[b] for b in sorted(self._tables.open)]
+
+    def fleet(self) -> Fleet | None:
+        """The declared fleet."""
+        return self._tables.fleet
+
+    def host_statuses(self) -> list[HostStatus]:
+        """Every host that is not simply READY, by (pool, unit)."""
+        return [status for _, status in sorted(self._tables.hosts.items())]
+
+    def events(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 500,
+        subject_kind: SubjectKind | None = None,
+        subject: int | None = None,
+        project: str = "",
+        newest_first: bool = False,
+    ) -> list[Event]:
+        """Events behind `after` in sequence order, or the last ones first."""
+        found: list[Event] = []
+        if limit < 1:
+            return found
+        for event in self._tables.story.walk(subject_kind, subject, after, newest_first):
+            if (
+                (subject_kind is None or event.subject_kind is subject_kind)
+                and (subject is None or event.subject == subject)
+                and project in ("", event.project)
+            ):
+                found.append(event)
+                if len(found) == limit:
+                    break
+        return found
+
+    def last_seq(self) -> int:
+        """The sequence number of the newest event."""
+        return self._tables.story.last_seq
+
+    def work(self, subject: int) -> list[WorkItem]:
+        """Every item of a subject, by due time."""
+        return self._tables.agenda.of(subject)
+
+    def due_work(self, now: int, *, limit: int, kinds: Sequence[WorkKind] = ()) -> list[WorkItem]:
+        """Items due at or before `now`."""
+        due = self._tables.agenda.due(now)
+        if kinds:
+            due = [item for item in due if item.kind in kinds]
+        return due[: max(0, limit)]
+
+    def next_due(self) -> int | None:
+        """The earliest due time of any item."""
+        return self._tables.agenda.next_due()
+
+    def idempotent(self, principal: str, method: str, call_id: str) -> IdempotentReply | None:
+        """What was answered earlier to this call."""
+        return self._tables.replies.get((principal, method, call_id))
+
+    def usage(self, *, start: int, end: int, project: str = "", request: int = 0) -> list[UsageRecord]:
+        """Closed usage records overlapping [start, end), in the order they were recorded."""
+        records = self._tables.usage_of.get(request, []) if request else self._tables.usage
+        return [r for r in records if r.start < end and r.end > start and project in ("", r.project)]
+
+    def ledger_version(self) -> int:
+        """The version of the ledger."""
+        return self._tables.ledger_version
+
+    def meta(self, key: str) -> str | None:
+        """A small named value."""
+        return self._tables.meta.get(key)
+
+    def peak(self, pool: str, cell: int, start: int, end: int) -> int:
+        """The largest sum of counts booked in a cell at any instant of [start, end)."""
+        steps: list[tuple[int, int]] = []
+        for booked_from, booked_to, count in self._tables.counts.get((pool, cell), {}).values():
+            if booked_from < end and booked_to > start:
+                steps += ((max(start, booked_from), count), (booked_to, -count))
+        height = peak = 0
+        for _, step in sorted(steps):
+            height += step
+            peak = max(peak, height)
+        return peak
+
+
+def _matches(request: CapacityRequest, query: RequestQuery) -> bool:
+    return (
+        (query.include_deleted or not request.deleted)
+        and query.project in ("", request.project)
+        and (not query.projects or request.project in query.projects)
+        and (not query.states or request.state in query.states)
+        and query.array in ("", request.array)
+        and all(request.labels.get(k) == v for k, v in query.labels.items())
+    )
+
+
+class MemoryTransaction(MemoryReader):
+    """Writes in place, each with its undo."""
+
+    def __init__(self, tables: Tables) -> None:
+        super().__init__(tables)
+        self._undo: list[Undo] = []
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """A part that may fail alone."""
+        mark = len(self._undo)
+        try:
+            yield
+        except BaseException:
+            self.undo_to(mark)
+            raise
+
+    def undo_to(self, mark: int) -> None:
+        """Take back every change since `mark`, last one first."""
+        while len(self._undo) > mark:
+            undo, arguments = self._undo.pop()
+            undo(*arguments)
+
+    def put_request(self, request: CapacityRequest) -> None:
+        """Insert or replace, by version."""
+        old = self._tables.requests.get(request.id)
+        check_version("request", request.id, request.version, old.version if old else None)
+        self._exchange_request(old, request)
+
+    def _exchange_request(self, old: CapacityRequest | None, new: CapacityRequest | None) -> None:
+        self._tables.exchange_request(old, new)
+        self._undo.append((self._tables.exchange_request, (new, old)))
+
+    def put_booking(self, booking: Booking) -> None:
+        """Insert or replace, by version; refuses what is booked already."""
+        bookings = self._tables.bookings
+        old = bookings.get(booking.id)
+        check_version("booking", booking.id, booking.version, old.version if old else None)
+        self._tables.lines.check(booking, old, bookings.get(booking.parent))
+        self._exchange_booking(old, booking)
+
+    def _exchange_booking(self, old: Booking | None, new: Booking | None) -> None:
+        self._tables.exchange_booking(old, new)
+        self._undo.append((self._tables.exchange_booking, (new, old)))
+
+    def put_fleet(self, fleet: Fleet) -> None:
+        """Replace the declared fleet."""
+        self._set("fleet", fleet)
+
+    def put_host_status(self, status: HostStatus) -> None:
+        """Replace the status of a host; a READY, reachable one is forgotten."""
+        plain = status.state is HostState.READY and not status.unreachable_since
+        self._put(self._tables.hosts, (status.pool, status.unit), None if plain else status)
+
+    def append(self, events: Iterable[NewEvent]) -> list[Event]:
+        """Record events and return them with their numbers."""
+        story = self._tables.story
+        recorded = []
+        for event in events:
+            recorded.append(story.append(event))
+            self._undo.append((story.take_back, ()))
+        return recorded
+
+    def schedule(self, items: Iterable[WorkItem]) -> None:
+        """Insert or replace items by key, without a lease."""
+        for item in items:
+            if item.lease_token or item.lease_until:
+                item = replace(item, lease_token="", lease_until=0)
+            self._put_item(item)
+
+    def _put_item(self, item: WorkItem) -> None:
+        agenda = self._tables.agenda
+        old = agenda.put(item)
+        if old is None:
+            self._undo.append((agenda.remove, (item.key,)))
+        else:
+            self._undo.append((agenda.put, (old,)))
+
+    def unschedule(self, subject: int, kinds: Sequence[WorkKind] = (), tag: str | None = None) -> None:
+        """Remove a subject's items."""
+        agenda = self._tables.agenda
+        for item in agenda.of(subject):
+            if (not kinds or item.kind in kinds) and tag in (None, item.tag):
+                agenda.remove(item.key)
+                self._undo.append((agenda.put, (item,)))
+
+    def lease_work(self, *, now: int, process_now: int, until: int, token: str, limit: int) -> list[WorkItem]:
+        """Take due items that call a backend and whose lease is free or over."""
+        free = [
+            replace(item, lease_token=token, lease_until=until)
+            for item in self._tables.agenda.due(now)
+            if item.kind.calls_backend and (not item.lease_token or item.lease_until <= process_now)
+        ][: max(0, limit)]
+        for item in free:
+            self._put_item(item)
+        return free
+
+    def leased(self, item: WorkItem) -> bool:
+        """True when the item is still there under the token it carries."""
+        present = self._tables.agenda.get(item.key)
+        return present is not None and bool(item.lease_token) and present.lease_token == item.lease_token
+
+    def clear_leases(self) -> None:
+        """Forget every lease."""
+        self.schedule([item for item in self._tables.agenda.all() if item.lease_token])
+
+    def put_usage(self, records: Iterable[UsageRecord]) -> None:
+        """Append usage records."""
+        for record in records:
+            self._tables.add_usage(record)
+            self._undo.append((self._tables.take_back_usage, ()))
+
+    def put_idempotent(self, reply: IdempotentReply) -> None:
+        """Remember an answer."""
+        self._exchange_reply(self.idempotent(reply.principal, reply.method, reply.call_id), reply)
+
+    def _exchange_reply(self, old: IdempotentReply | None, new: IdempotentReply | None) -> None:
+        self._tables.exchange_reply(old, new)
+        self._undo.append((self._tables.exchange_reply, (new, old)))
+
+    def put_meta(self, key: str, value: str) -> None:
+        """Set a small named value."""
+        self._put(self._tables.meta, key, value)
+
+    def bump_ledger_version(self) -> int:
+        """Grow the ledger's version by one and return it."""
+        self._set("ledger_version", self._tables.ledger_version + 1)
+        return self._tables.ledger_version
+
+    def forget_before(self, instant: int, *, limit: int) -> int:
+        """Drop requests that ended before `instant`, the earliest first, with what belongs to them."""
+        over = self._tables.ended_before(instant)[: max(0, limit)]
+        for request in over:
+            for booking in self._tables.bookings_of(request.id):
+                self._exchange_booking(booking, None)
+            for reply in self._tables.replies_to(request.id):
+                self._exchange_reply(reply, None)
+            self._exchange_request(request, None)
+        gone = self._tables.story.forget({request.id for request in over})
+        self._undo.append((self._tables.story.remember, (gone,)))
+        return len(over)
+
+    def _set(self, field: str, value: object) -> None:
+        self._undo.append((setattr, (self._tables, field, getattr(self._tables, field))))
+        setattr(self._tables, field, value)
+
+    def _put(self, table: dict[Any, Any], key: object, value: object | None) -> None:
+        self._undo.append((_put, (table, key, table.get(key))))
+        _put(table, key, value)
+
+
+def _put(table: dict[Any, Any], key: object, value: object | None) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
+
+
+def check_version(noun: str, number: int, version: int, stored: int | None) -> None:
+    """Raise AlreadyExists or Conflict unless `version` follows the stored one (None: nothing stored)."""
+    if version == 1 and stored is not None:
+        raise AlreadyExists(f"{noun} {number} exists already, at version {stored}")
+    if version != (stored or 0) + 1:
+        was = f"version {stored}" if stored else "not there"
+        raise Conflict(f"{noun} {number}: version {version} was to be written, but it is {was}")
+
+
+class MemoryStore:
+    """A `Store` that keeps everything in this process and nothing beyond it."""
+
+    def __init__(self) -> None:
+        self._tables = Tables()
+        self._lock = threading.RLock()
+        self._writing = False
+
+    @contextmanager
+    def begin(self) -> Iterator[Transaction]:
+        """Open a write transaction."""
+        with self._lock:
+            if self._writing:
+                raise RuntimeError("a transaction is open in this thread already")
+            self._writing = True
+            transaction = MemoryTransaction(self._tables)
+            try:
+                yield transaction
+            except BaseException:
+                transaction.undo_to(0)
+                raise
+            finally:
+                self._writing = False
+
+    @contextmanager
+    def read(self) -> Iterator[Reader]:
+        """Open a read view; writers wait until it is closed."""
+        with self._lock:
+            yield MemoryReader(self._tables)
+
+    def backup(self, path: str) -> None:
+        """Raises FailedPrecondition: there is nothing that would outlive this process."""
+        raise FailedPrecondition(
+            f"this server keeps its ledger in memory and cannot write {path}; "
+            "start it with a database (--db sqlite:///FILE) to have backups"
+        )
+
+    def close(self) -> None:
+        """Nothing to release."""
