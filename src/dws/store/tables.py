@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from operator import attrgetter
 from typing import TypeVar
 
@@ -208,14 +207,21 @@ class Story:
             insort(self._events, event, key=attrgetter("seq"))
 
 
-_EVENT_FIELDS = tuple(f.name for f in fields(NewEvent))
-_event_values = attrgetter(*_EVENT_FIELDS)
-
-
 def numbered(new: NewEvent, seq: int, subject_seq: int) -> Event:
     """The event as recorded under these numbers."""
-    values = dict(zip(_EVENT_FIELDS, _event_values(new), strict=True))
-    return Event(**values, seq=seq, subject_seq=subject_seq)
+    return Event(
+        seq=seq,
+        subject_seq=subject_seq,
+        at=new.at,
+        actor=new.actor,
+        subject_kind=new.subject_kind,
+        subject=new.subject,
+        body=new.body,
+        project=new.project,
+        name=new.name,
+        reason=new.reason,
+        call_id=new.call_id,
+    )
 
 
 def counts_of(booking: Booking) -> tuple[tuple[int, int], ...]:
