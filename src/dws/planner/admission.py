@@ -1,0 +1,100 @@
+"""May this enter the queue at all? Checked at submission and when a demand is amended.
+
+Everything that could never start is refused here, naming the field, the value and what is there.
+"""
+
+from __future__ import annotations
+
+from dws.model.demand import Alternative, Demand
+from dws.model.errors import InvalidArgument, NeverFits
+from dws.model.topology import Fleet
+from dws.planner.explain import never_fits
+from dws.planner.options import PolicyOptions
+from dws.planner.resolve import candidates, has_level, is_of_kind
+
+ALTERNATIVES_MAX = 16
+
+
+def check(
+    demand: Demand, fleet: Fleet, options: PolicyOptions, now: int, *, priority: int, project: str
+) -> None:
+    """Raises InvalidArgument for a field out of bounds or unknown to this fleet, NeverFits when the empty
+    fleet could not hold any alternative and the policy is to refuse."""
+    del now, priority, project
+    if len(demand.alternatives) > ALTERNATIVES_MAX:
+        raise InvalidArgument(
+            f"alternatives: {len(demand.alternatives)} given, at most {ALTERNATIVES_MAX} are allowed",
+            field="alternatives",
+        )
+    for index, alternative in enumerate(demand.alternatives):
+        where = f"alternatives[{index}]." if len(demand.alternatives) > 1 else ""
+        _bounds(alternative, options, where)
+        _known(alternative, fleet, where)
+    every = candidates(demand, fleet)
+    if options.never_fits == "refuse" and not any(c.could_ever_fit for c in every):
+        reason = never_fits(every)
+        facts = dict(reason.facts)
+        raise NeverFits(
+            _sentence(reason.text, facts), field="count", details={"code": reason.code, **facts}
+        )
+
+
+def _bounds(alternative: Alternative, options: PolicyOptions, where: str) -> None:
+    low, high = options.run_duration_min_s, options.run_duration_max_s
+    if not low <= alternative.duration_s <= high:
+        raise InvalidArgument(
+            f"{where}duration: {alternative.duration_s} s is outside the allowed {low} s … {high} s",
+            field=f"{where}duration",
+        )
+    if alternative.count > options.instances_max * 16:
+        raise InvalidArgument(
+            f"{where}count: {alternative.count} is more than any request may have", field=f"{where}count"
+        )
+
+
+def _known(alternative: Alternative, fleet: Fleet, where: str) -> None:
+    zones, regions = {z.name for z in fleet.zones}, {z.region for z in fleet.zones}
+    for location in alternative.locations:
+        if location not in zones | regions:
+            raise InvalidArgument(
+                f"{where}locations: no zone or region '{location}' here (zones: {_names(zones)}; "
+                f"regions: {_names(regions)})",
+                field=f"{where}locations",
+            )
+    kinds = [p for p in fleet.pools if is_of_kind(alternative, p)]
+    if not kinds and alternative.shape:
+        shapes = {p.shape.name for p in fleet.pools}
+        raise InvalidArgument(
+            f"{where}machine: this fleet has no '{alternative.shape}' (it has: {_names(shapes)})",
+            field=f"{where}machine",
+        )
+    if not kinds:
+        types = {p.shape.accelerator for p in fleet.pools if p.shape.accelerator}
+        raise InvalidArgument(
+            f"{where}accelerators: this fleet has no '{alternative.accelerator}' "
+            f"(it has: {_names(types)})",
+            field=f"{where}accelerators",
+        )
+    here = [p for p in fleet.pools_in(alternative.locations) if p in kinds]
+    if not here:
+        raise InvalidArgument(
+            f"{where}locations: none of {', '.join(alternative.locations)} has "
+            f"'{alternative.shape or alternative.accelerator}' "
+            f"(it is in: {_names({p.zone for p in kinds})})",
+            field=f"{where}locations",
+        )
+    if not any(has_level(p, alternative.within) for p in here):
+        levels = {level for p in here for level in p.levels}
+        raise InvalidArgument(
+            f"{where}within: no pool that fits has a level '{alternative.within}' "
+            f"(they have: {_names(levels)})",
+            field=f"{where}within",
+        )
+
+
+def _names(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def _sentence(text: str, facts: dict[str, int | str]) -> str:
+    return text.format(**facts)

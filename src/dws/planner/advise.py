@@ -1,0 +1,245 @@
+"""Answers to "what if": a quote, an extension, a spare host. Nothing here is a hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dws.model.booking import Booking
+from dws.model.demand import Alternative, Demand
+from dws.model.names import RequestId
+from dws.model.request import CapacityRequest, RequestState
+from dws.planner import calendar as cal
+from dws.planner.backfill import Pass
+from dws.planner.explain import walk
+from dws.planner.options import PolicyOptions
+from dws.planner.plan import Extension, Forecast, Quote, QuoteOption, Reason
+from dws.planner.resolve import Candidate, candidates
+from dws.planner.snapshot import FleetSnapshot
+
+OPTIONS_MAX = 6
+NEWCOMER = RequestId(2**62)
+
+
+def quote(
+    snapshot: FleetSnapshot,
+    options: PolicyOptions,
+    now: int,
+    demand: Demand,
+    *,
+    project: str,
+    priority: int,
+) -> Quote:
+    """When it would start, until when, for how much; and what would start sooner or cost less."""
+    newcomer = CapacityRequest(
+        id=NEWCOMER,
+        name="quote",
+        project=project,
+        principal="",
+        demand=demand,
+        state=RequestState.PENDING,
+        submitted_at=now,
+        priority=priority,
+    )
+    told = _expect(snapshot, options, now, newcomer)
+    asked = _option("asked", snapshot, newcomer, told)
+    better = []
+    for kind, other in _others(snapshot, demand):
+        variant = replace(newcomer, demand=replace(demand, alternatives=(other,)))
+        option = _option(kind, snapshot, variant, _expect(snapshot, options, now, variant))
+        if _is_better(option, asked):
+            better.append(option)
+    better.sort(key=lambda o: (o.start or 0, o.cost_micros, o.kind))
+    return Quote(
+        now=now,
+        asked=asked,
+        options=tuple(_distinct(better))[:OPTIONS_MAX],
+        promised_latest=_promised_latest(snapshot, options, now, newcomer),
+        reason=told.reason,
+    )
+
+
+def _expect(
+    snapshot: FleetSnapshot, options: PolicyOptions, now: int, newcomer: CapacityRequest
+) -> Forecast:
+    beside = replace(snapshot, queue=(*snapshot.queue, newcomer))
+    return walk(beside, options, now, until=newcomer.id)[newcomer.id]
+
+
+def _promised_latest(
+    snapshot: FleetSnapshot, options: PolicyOptions, now: int, newcomer: CapacityRequest
+) -> int | None:
+    """The latest start that would be promised at once; None when none would be yet."""
+    state = Pass(replace(snapshot, queue=(*snapshot.queue, newcomer)), options, now)
+    placement = state.with_slack(newcomer)
+    if placement is None or placement.start > now + options.promise_horizon_s:
+        return None
+    return placement.start
+
+
+def _others(snapshot: FleetSnapshot, demand: Demand) -> Iterator[tuple[str, Alternative]]:
+    """Variations of what is preferred: shorter, smaller, elsewhere, another type."""
+    first = demand.alternatives[0]
+    for part in (2, 4):
+        if first.duration_s >= 2 * part:
+            yield "shorter", replace(first, duration_s=first.duration_s // part)
+        if first.count >= part:
+            yield "smaller", replace(first, count=first.count // part)
+    if first.locations:
+        yield "elsewhere", replace(first, locations=())
+    yield from _other_types(snapshot, first)
+
+
+def _other_types(snapshot: FleetSnapshot, first: Alternative) -> Iterator[tuple[str, Alternative]]:
+    mine = {c.pool.shape for c in candidates(Demand(alternatives=(first,)), snapshot.fleet)}
+    per_host = next((s.accelerators for s in mine), 0)
+    wanted = first.count * per_host if first.shape else first.count
+    if not wanted:
+        return
+    kinds = {p.shape.accelerator for p in snapshot.fleet.pools_in(first.locations) if p.shape.accelerator}
+    for kind in sorted(kinds - {s.accelerator for s in mine}):
+        within = first.within
+        yield "other-type", replace(first, shape="", accelerator=kind, count=wanted, within=within)
+
+
+def _option(
+    kind: str, snapshot: FleetSnapshot, request: CapacityRequest, told: Forecast
+) -> QuoteOption:
+    candidate = _candidate_of(snapshot, request, told)
+    placement = told.placement
+    start = placement.start if placement else None
+    first = request.demand.alternatives[0]
+    if candidate is None:
+        return QuoteOption(
+            kind=kind,
+            shape=first.shape,
+            count=first.count,
+            accelerators=0 if first.shape else first.count,
+            duration_s=first.duration_s,
+            zone="",
+            pool="",
+            within=first.within,
+            start=None,
+            end=None,
+            cost_micros=0,
+            reason=told.reason,
+        )
+    return QuoteOption(
+        kind=kind,
+        shape=candidate.pool.shape.name,
+        count=candidate.count,
+        accelerators=candidate.accelerators,
+        duration_s=candidate.duration_s,
+        zone=candidate.pool.zone,
+        pool=candidate.pool.name,
+        within=candidate.within,
+        start=start,
+        end=None if start is None else start + candidate.duration_s,
+        cost_micros=candidate.cost_micros,
+        reason=told.reason if start is None else None,
+    )
+
+
+def _candidate_of(
+    snapshot: FleetSnapshot, request: CapacityRequest, told: Forecast
+) -> Candidate | None:
+    every = candidates(request.demand, snapshot.fleet)
+    if told.placement is None:
+        return next(iter(every), None)
+    return next(
+        c
+        for c in every
+        if (c.alternative, c.pool.name) == (told.placement.alternative, told.placement.pool)
+    )
+
+
+def _is_better(option: QuoteOption, asked: QuoteOption) -> bool:
+    """Sooner, or as soon and cheaper."""
+    if option.start is None:
+        return False
+    if asked.start is None or option.start < asked.start:
+        return True
+    return option.start == asked.start and option.cost_micros < asked.cost_micros
+
+
+def _distinct(options: list[QuoteOption]) -> Iterator[QuoteOption]:
+    seen = set()
+    for option in options:
+        key = (option.shape, option.count, option.duration_s, option.pool)
+        if key not in seen:
+            seen.add(key)
+            yield option
+
+
+def extension(
+    snapshot: FleetSnapshot,
+    options: PolicyOptions,
+    now: int,
+    request: CapacityRequest,
+    by_s: int,
+) -> Extension:
+    """How much longer a running request may go on without breaking a promise, at most `by_s`."""
+    del now
+    grant = request.grant
+    assert grant is not None and grant.delivered_at, "only a delivered request can be extended"
+    booking = snapshot.bookings[grant.booking]
+    calendar = snapshot.calendars[booking.pool]
+    room = options.run_duration_max_s - (grant.ends_at - grant.delivered_at)
+    limit = min(by_s, max(0, room))
+    unready = calendar.unready_units()
+    drained = [calendar.pool.hosts[u] for u in booking.units if u in unready]
+    if drained:
+        reason = Reason(
+            code="HOST_DRAINING",
+            text="{host} is to be taken out of service",
+            facts={"host": drained[0]},
+        )
+        return Extension(asked_s=by_s, longest_s=0, reason=reason)
+    longest = calendar.longest(booking.span.end, booking.parts, limit)
+    if longest < limit:
+        at = grant.ends_at + longest
+        reason = Reason(
+            code="PROMISED_TO_OTHERS",
+            text="its hosts are promised to others; it can run until {at:time} at the latest",
+            facts={"at": at},
+        )
+    elif limit < by_s:
+        reason = Reason(
+            code="RUN_DURATION_MAX",
+            text="a run lasts at most {max:duration}",
+            facts={"max": options.run_duration_max_s},
+        )
+    else:
+        return Extension(asked_s=by_s, longest_s=by_s, reason=None)
+    return Extension(asked_s=by_s, longest_s=longest, reason=reason)
+
+
+def spare(
+    snapshot: FleetSnapshot,
+    options: PolicyOptions,
+    now: int,
+    booking: Booking,
+    lost_units: tuple[int, ...],
+    *,
+    within: str | None = None,
+) -> tuple[int, ...] | None:
+    """Free READY hosts to replace `lost_units` of a live booking until its end without breaking a promise:
+    same cell first, and never outside the domain of level `within` that the booking lies in. None when
+    there are not enough."""
+    del options
+    calendar = snapshot.calendars[booking.pool]
+    pool = calendar.pool
+    busy = cal.held_units(snapshot.bookings, pool.name) | set(calendar.unready_units())
+    busy |= set(lost_units)
+    home = pool.cell_of(lost_units[0])
+    group = next((g for g in pool.groups(within) if home in g), tuple(range(len(pool.cells))))
+    found: list[int] = []
+    for cell in sorted(group, key=lambda c: (c != home, c)):
+        need = len(lost_units) - len(found)
+        if not need:
+            break
+        end = max(booking.span.end, now + 1)
+        least = calendar.least_free_in(cell, now, end)
+        free = [u for u in pool.cells[cell].units if u not in busy]
+        found += free[: min(need, least)]
+    return tuple(found) if len(found) == len(lost_units) else None

@@ -1,0 +1,276 @@
+"""One pool's calendar: its bookings, and the availability table derived from them.
+
+The engine keeps it up to date booking by booking; the planner forks it and books in the fork. Built
+incrementally or from nothing, the table is the same: rows that say the same as the one before are joined.
+
+A host that is DRAINING or DOWN is out of its cell's capacity from the beginning of time until it is
+expected back, so bookings do not count on such hosts, and outage bookings (which say the same) are left
+out. Bookings inside another booking belong to that one's calendar and are left out too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from dws.model.booking import Booking, OwnerKind, Part, Stage
+from dws.model.time import FOREVER
+from dws.model.topology import HostStatus, Pool
+from dws.planner import kernels
+
+_SPARE_ROWS = 64
+
+
+@lru_cache(maxsize=512)
+def _groups(pool: Pool, within: str | None) -> tuple[kernels.Ints, kernels.Ints]:
+    groups = pool.groups(within)
+    offsets = np.cumsum([0] + [len(g) for g in groups]).astype(np.int64)
+    return offsets, np.array([c for g in groups for c in g], dtype=np.int64)
+
+
+class PoolCalendar:
+    """Free units per cell over time. `version` of nothing: callers serialise access."""
+
+    __slots__ = ("_bookings", "_free", "_rows", "_times", "_unready", "pool")
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self._bookings: dict[int, Booking] = {}
+        self._unready: dict[int, HostStatus] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        cells = len(self.pool.cells)
+        self._times = np.zeros(_SPARE_ROWS, dtype=np.int64)
+        self._free = np.zeros((_SPARE_ROWS, cells), dtype=np.int32)
+        self._free[0] = [c.size for c in self.pool.cells]
+        self._rows = 1
+
+    # --- changes ------------------------------------------------------------------------------
+
+    def add(self, booking: Booking) -> None:
+        """Book it. A booking that is not the fleet's own, or an outage's, changes nothing."""
+        if booking.parent or booking.owner_kind is OwnerKind.OUTAGE:
+            return
+        self._bookings[booking.id] = booking
+        self._apply(booking, -1)
+
+    def remove(self, booking: Booking) -> None:
+        """Take back what `add` did with this very booking."""
+        if self._bookings.pop(booking.id, None) is not None:
+            self._apply(booking, 1)
+
+    def set_hosts(self, unready: Mapping[int, HostStatus]) -> None:
+        """The hosts that are not READY, by unit; everything is derived again."""
+        if unready == self._unready:
+            return
+        self._unready = dict(unready)
+        self._clear()
+        for unit, status in self._unready.items():
+            cells = np.array([self.pool.cell_of(unit)], dtype=np.int64)
+            self._change(0, status.until or FOREVER, cells, np.array([-1], dtype=np.int64))
+        for booking in self._bookings.values():
+            self._apply(booking, -1)
+
+    def _apply(self, booking: Booking, sign: int) -> None:
+        counts = [self._counted(part) for part in booking.parts]
+        self.shift(booking.span.start, booking.span.end, booking.parts, counts, sign)
+
+    def _counted(self, part: Part) -> int:
+        """How many of a part's units count: those on hosts that are out of the capacity do not."""
+        if not part.units or not self._unready:
+            return part.count
+        return sum(1 for u in part.units if u not in self._unready)
+
+    def shift(
+        self, start: int, end: int, parts: tuple[Part, ...], counts: list[int], sign: int
+    ) -> None:
+        """Add `sign` × counts to the free units of the parts' cells over [start, end)."""
+        if end <= start or not parts:
+            return
+        self._change(
+            start,
+            end,
+            np.array([p.cell for p in parts], dtype=np.int64),
+            np.array(counts, dtype=np.int64) * sign,
+        )
+
+    def take(self, start: int, end: int, parts: tuple[Part, ...]) -> None:
+        """Book parts over [start, end) without a booking: for plans under way."""
+        self.shift(start, end, parts, [p.count for p in parts], -1)
+
+    def lift(self, booking: Booking) -> None:
+        """Take a booking out of the table but not out of the calendar: the twin of `drop`."""
+        self._apply(booking, 1)
+
+    def drop(self, booking: Booking) -> None:
+        """Put a lifted booking back."""
+        self._apply(booking, -1)
+
+    def _change(self, start: int, end: int, cells: kernels.Ints, counts: kernels.Ints) -> None:
+        if self._rows + 2 > self._times.size:
+            self._grow()
+        self._rows = kernels.change(self._times, self._free, self._rows, start, end, cells, counts)
+
+    def _grow(self) -> None:
+        room = self._times.size
+        self._times = np.concatenate([self._times, np.zeros(room, dtype=np.int64)])
+        self._free = np.concatenate([self._free, np.zeros_like(self._free)])
+
+    def prune(self, now: int) -> None:
+        """Forget rows that are over."""
+        first = kernels.row_at(self._times, self._rows, now)
+        if first:
+            kept = self._rows - first
+            self._times[:kept] = self._times[first : self._rows]
+            self._free[:kept] = self._free[first : self._rows]
+            self._times[0] = 0
+            self._rows = kept
+
+    def fork(self) -> PoolCalendar:
+        """An independent copy."""
+        copy = PoolCalendar.__new__(PoolCalendar)
+        copy.pool = self.pool
+        copy._bookings = dict(self._bookings)
+        copy._unready = self._unready
+        room = self._rows + _SPARE_ROWS
+        copy._times = np.empty(room, dtype=np.int64)
+        copy._times[: self._rows] = self._times[: self._rows]
+        copy._free = np.empty((room, self._free.shape[1]), dtype=np.int32)
+        copy._free[: self._rows] = self._free[: self._rows]
+        copy._rows = self._rows
+        return copy
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def earliest(
+        self,
+        count: int,
+        length_s: int,
+        *,
+        within: str | None,
+        after: int,
+        before: int,
+        held: kernels.Ints | None = None,
+    ) -> tuple[int, tuple[Part, ...]] | None:
+        """The earliest start in [after, before] with `count` units of one group of level `within` free
+        for `length_s`, and the counts to take from each cell. None when there is none.
+
+        `held` are units per cell not confirmed free yet at `after`.
+        """
+        offsets, cells = _groups(self.pool, within)
+        if held is None:
+            held = self.nothing_held()
+        start, group = kernels.earliest(
+            self._times,
+            self._free,
+            self._rows,
+            offsets,
+            cells,
+            held,
+            count,
+            length_s,
+            after,
+            before,
+        )
+        if group < 0:
+            return None
+        own = cells[offsets[group] : offsets[group + 1]]
+        least = self.free_during(start, start + length_s, own)
+        if start == after:
+            least = np.maximum(least - held[own], 0)
+        return int(start), choose_cells(own, least, count)
+
+    def nothing_held(self) -> kernels.Ints:
+        """A zero for each cell."""
+        return np.zeros(len(self.pool.cells), dtype=np.int64)
+
+    def free_during(self, start: int, end: int, cells: kernels.Ints) -> kernels.Ints:
+        """The least number of free units of each of `cells` over [start, end)."""
+        out = np.empty(cells.size, dtype=np.int64)
+        kernels.window_min(self._times, self._free, self._rows, start, end, cells, out)
+        return out
+
+    def least_free_in(self, cell: int, start: int, end: int) -> int:
+        """The least number of free units of one cell over [start, end)."""
+        return int(self.free_during(start, end, np.array([cell], dtype=np.int64))[0])
+
+    def group_free_at(self, instant: int, within: str | None) -> list[int]:
+        """Free units of each group of a level at an instant."""
+        offsets, cells = _groups(self.pool, within)
+        row = kernels.row_at(self._times, self._rows, instant)
+        free = np.maximum(self._free[row][cells], 0)
+        return [int(free[a:b].sum()) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+
+    def least_free(self, start: int, end: int) -> int:
+        """The smallest entry of the table over [start, end): negative when overbooked."""
+        first = kernels.row_at(self._times, self._rows, start)
+        last = max(first + 1, int(np.searchsorted(self._times[: self._rows], end)))
+        return int(self._free[first:last].min())
+
+    def longest(self, start: int, parts: tuple[Part, ...], limit_s: int) -> int:
+        """For how many seconds from `start`, at most `limit_s`, the parts' counts stay free."""
+        row = kernels.row_at(self._times, self._rows, start)
+        for at in range(row, self._rows):
+            if self._times[at] >= start + limit_s:
+                break
+            if any(self._free[at, p.cell] < self._counted(p) for p in parts):
+                return max(0, int(self._times[at]) - start)
+        return limit_s
+
+    def changes_after(self, instant: int) -> list[int]:
+        """The instants after `instant` at which anything changes, ascending."""
+        row = kernels.row_at(self._times, self._rows, instant)
+        return [int(t) for t in self._times[row + 1 : self._rows]]
+
+    def rows(self) -> list[tuple[int, tuple[int, ...]]]:
+        """The whole table, for comparing."""
+        return [
+            (int(self._times[i]), tuple(int(f) for f in self._free[i])) for i in range(self._rows)
+        ]
+
+    def unready_units(self) -> Mapping[int, HostStatus]:
+        """Hosts that are not READY, by unit."""
+        return self._unready
+
+
+def choose_cells(cells: kernels.Ints, least: kernels.Ints, count: int) -> tuple[Part, ...]:
+    """Which cells to take `count` from: the tightest one that fits, so that whole ones stay whole; else
+    the fullest first, and the rest from the tightest that holds it."""
+    free = sorted((int(n), int(c)) for n, c in zip(least, cells, strict=True) if n > 0)
+    taken: dict[int, int] = {}
+    while count:
+        fitting = next(((n, c) for n, c in free if n >= count), None)
+        n, cell = fitting or free[-1]
+        take = min(n, count)
+        taken[cell] = take
+        count -= take
+        free.remove((n, cell))
+    return tuple(Part(cell=cell, count=n) for cell, n in sorted(taken.items()))
+
+
+def drawn(pool: Pool, parts: tuple[Part, ...], busy: set[int]) -> tuple[Part, ...]:
+    """Parts with their units drawn: the first of each cell not in `busy`.
+
+    Asserts that there are enough: counts per cell imply units (late binding).
+    """
+    out = []
+    for part in parts:
+        units = [u for u in pool.cells[part.cell].units if u not in busy][: part.count]
+        assert len(units) == part.count, (
+            f"pool {pool.name} cell {part.cell}: {part.count} promised by number, {len(units)} there"
+        )
+        out.append(Part(cell=part.cell, count=part.count, units=tuple(units)))
+    return tuple(out)
+
+
+def held_units(bookings: Mapping[int, Booking], pool: str) -> set[int]:
+    """Units in live bookings of the fleet itself, whatever their span says."""
+    return {
+        unit
+        for b in bookings.values()
+        if b.pool == pool and b.stage is Stage.LIVE and not b.parent
+        for unit in b.units
+    }

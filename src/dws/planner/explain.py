@@ -1,0 +1,205 @@
+"""Why not now, and when: a shadow of the policy over everyone who waits.
+
+The shadow walks the line as the planner would, places each request at its earliest fit beside all
+promises and everyone before it, and keeps it there. It decides nothing and is never stored.
+"""
+
+from __future__ import annotations
+
+from dws.model.booking import OwnerKind, Stage
+from dws.model.request import CapacityRequest
+from dws.planner.backfill import Pass, standing, start_order
+from dws.planner.options import PolicyOptions
+from dws.planner.plan import Forecast, Placement, Reason
+from dws.planner.resolve import Candidate, candidates, has_level, largest_group
+from dws.planner.snapshot import FleetSnapshot
+
+
+def forecast(snapshot: FleetSnapshot, options: PolicyOptions, now: int) -> dict[int, Forecast]:
+    """What every waiting request can expect, by request id."""
+    return walk(snapshot, options, now)
+
+
+def walk(
+    snapshot: FleetSnapshot, options: PolicyOptions, now: int, *, until: int | None = None
+) -> dict[int, Forecast]:
+    """The shadow walk; with `until` it stops behind that request, which is all its forecast needs."""
+    shadow = Pass(snapshot, options, now)
+    line = sorted(snapshot.queue, key=standing)
+    place = {r.id: i + 1 for i, r in enumerate(line)}
+    heads = _heads(shadow, line)
+    rest = sorted((r for r in line if r.id not in heads), key=start_order)
+    told: dict[int, Forecast] = {}
+    for request in [*(r for r in line if r.id in heads), *rest]:
+        told[request.id] = _expect(shadow, request, place[request.id])
+        if request.id == until:
+            break
+    return told
+
+
+def _heads(shadow: Pass, line: list[CapacityRequest]) -> set[int]:
+    """Who is protected: the first of every pool."""
+    left = {p.name: shadow.options.protected_depth for p in shadow.snapshot.fleet.pools}
+    heads = set()
+    for request in line:
+        pools = {c.pool.name for c in shadow.usable(request)}
+        if any(left[p] > 0 for p in pools):
+            heads.add(request.id)
+            for pool in pools:
+                left[pool] -= 1
+        if not any(n > 0 for n in left.values()):
+            break
+    return heads
+
+
+def _expect(shadow: Pass, request: CapacityRequest, place: int) -> Forecast:
+    shadow._lift(request)
+    promise = shadow.promises.get(request.id)
+    placement = shadow.best(request, after=shadow.now)
+    reason = why(shadow, request, placement)
+    if placement is not None:
+        shadow._take(request, placement)
+    elif promise is not None:
+        shadow._drop(promise)
+    aged = request.submitted_at + shadow.options.max_wait_age_s
+    return Forecast(
+        request=request.id,
+        place=place,
+        expected_start=placement.start if placement else None,
+        promised_start=request.promised_start,
+        promise_by=0 if request.promised_start or not shadow.usable(request) else aged,
+        placement=placement,
+        reason=reason,
+    )
+
+
+def why(shadow: Pass, request: CapacityRequest, placement: Placement | None) -> Reason:
+    """The one reason why it does not start now."""
+    usable = shadow.usable(request)
+    now = shadow.now
+    if not usable:
+        return why_never(request, shadow.snapshot)
+    if request.demand.not_before > now:
+        return Reason(
+            code="NOT_BEFORE",
+            text="asked not to start before {at:time}",
+            facts={"at": request.demand.not_before},
+        )
+    if request.not_again_before > now:
+        return Reason(
+            code="BACKING_OFF",
+            text="the last attempt failed ({cause}); the next one is not before {at:time}",
+            facts={"cause": request.last_failure, "at": request.not_again_before},
+        )
+    if placement is None:
+        return Reason(
+            code="NO_START_IN_WINDOW",
+            text="nothing fits before {at:time}, the latest start asked for",
+            facts={"at": request.demand.not_after},
+        )
+    if placement.start <= now:
+        return Reason(code="STARTING", text="starts in the next pass")
+    return _what_is_missing(shadow, request, placement)
+
+
+def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placement) -> Reason:
+    candidate = next(
+        c
+        for c in shadow.usable(request)
+        if c.alternative == placement.alternative and c.pool.name == placement.pool
+    )
+    best, name = _free_hosts_now(shadow, candidate)
+    facts: dict[str, int | str] = {
+        "need": candidate.count,
+        "best": best,
+        "where": name,
+        "at": placement.start,
+        "total": len(candidate.pool.hosts),
+    }
+    if best >= candidate.count:
+        facts["length"] = candidate.length_s
+        return Reason(
+            code="BEHIND_OTHERS",
+            text="{best} hosts are free in {where}, but {need} of them for {length:duration} would "
+            "delay what is promised to others; fits from {at:time}",
+            facts=facts,
+        )
+    if candidate.within in (None, "pool"):
+        return Reason(
+            code="NOT_ENOUGH_FREE",
+            text="needs {need} free hosts; {where} has {best} of {total} free now, {need} from {at:time}",
+            facts=facts,
+        )
+    facts["level"] = candidate.within or ""
+    facts["zone_free"] = sum(_free_in_groups(shadow, candidate))
+    return Reason(
+        code="NO_GROUP_WITH_ENOUGH_FREE",
+        text="needs {need} free hosts in one {level}; the best, {where}, has {best} until {at:time}, "
+        "then {need} ({zone_free} free in all)",
+        facts=facts,
+    )
+
+
+def _free_in_groups(shadow: Pass, candidate: Candidate) -> list[int]:
+    """Hosts free now in each group of the candidate's level: ready, and in no live booking."""
+    pool = candidate.pool
+    unready = shadow.snapshot.calendars[pool.name].unready_units()
+    busy = {
+        u
+        for b in shadow.snapshot.bookings.values()
+        if b.pool == pool.name and b.stage is Stage.LIVE and b.owner_kind is not OwnerKind.OUTAGE
+        for u in b.units
+    }
+    return [
+        sum(1 for c in group for u in pool.cells[c].units if u not in busy and u not in unready)
+        for group in pool.groups(candidate.within)
+    ]
+
+
+def _free_hosts_now(shadow: Pass, candidate: Candidate) -> tuple[int, str]:
+    free = _free_in_groups(shadow, candidate)
+    best = max(range(len(free)), key=lambda g: (free[g], -g))
+    names = [d.name for d in candidate.pool.domains if d.level == candidate.within]
+    name = f"{names[best]} of {candidate.pool.name}" if names else candidate.pool.name
+    return free[best], name
+
+
+def why_never(request: CapacityRequest, snapshot: FleetSnapshot) -> Reason:
+    """Why no pool of the fleet can ever hold it: too large, or none available."""
+    every = candidates(request.demand, snapshot.fleet)
+    zones = {z.name: z.unavailable for z in snapshot.fleet.zones}
+    fitting = [c for c in every if c.could_ever_fit]
+    if fitting:
+        closed = fitting[0].pool
+        return Reason(
+            code="POOL_UNAVAILABLE",
+            text="pool {pool} is unavailable: {why}",
+            facts={"pool": closed.name, "why": closed.unavailable or zones[closed.zone]},
+        )
+    if not every:
+        return Reason(code="NEVER_FITS", text="no pool of this fleet has what is asked for")
+    return never_fits(every)
+
+
+def never_fits(every: tuple[Candidate, ...]) -> Reason:
+    """What was asked, the most there is, and so what would fit."""
+    nearest = max(every, key=lambda c: largest_group(c.pool, c.within) - c.count)
+    most = largest_group(nearest.pool, nearest.within)
+    per_host = nearest.pool.shape.accelerators
+    level = nearest.within if nearest.within and has_level(nearest.pool, nearest.within) else "pool"
+    facts: dict[str, int | str] = {
+        "asked": nearest.count,
+        "most": most,
+        "pool": nearest.pool.name,
+        "level": level,
+        "asked_acc": nearest.accelerators,
+        "most_acc": most * per_host,
+    }
+    accelerators = " ({asked_acc} accelerators asked, {most_acc} there)" if per_host else ""
+    return Reason(
+        code="NEVER_FITS",
+        text="will never start: asked for {asked} hosts, the largest {level} of {pool} has {most}"
+        + accelerators
+        + "; ask for at most {most} hosts",
+        facts=facts,
+    )

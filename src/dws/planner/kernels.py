@@ -1,0 +1,200 @@
+"""The availability table's inner loops: plain functions over arrays, compiled by numba where it is.
+
+A table has K rows; row i says how many units are free in each of B cells during [times[i], times[i+1]);
+the last row lasts for ever.
+
+    times   0      100     200     250
+    cell 0  4      2       2       4
+    cell 1  4      4       1       4
+
+Every function here also runs uncompiled, slowly, which is its own reference in the tests. Nothing else
+in the project imports numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+Times = NDArray[np.int64]
+Free = NDArray[np.int32]
+Ints = NDArray[np.int64]
+
+try:
+    from numba import njit
+
+    IS_COMPILED = True
+
+    def compiled(function: F) -> F:
+        """Compile, and keep the result on disk for the next process."""
+        return njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+
+except ImportError:  # numba is missing: the same functions, interpreted
+    IS_COMPILED = False
+
+    def compiled(function: F) -> F:
+        """Leave the function as it is."""
+        return function
+
+
+@compiled
+def row_at(times: Times, rows: int, instant: int) -> int:
+    """The row that covers `instant`; row 0 for anything earlier."""
+    low, high = 0, rows
+    while high - low > 1:
+        middle = (low + high) // 2
+        if times[middle] <= instant:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def split(times: Times, free: Free, rows: int, instant: int) -> int:
+    """Make `instant` the start of a row; returns the new number of rows (the arrays have room)."""
+    at = row_at(times, rows, instant)
+    if times[at] >= instant:
+        return rows
+    for row in range(rows, at + 1, -1):
+        times[row] = times[row - 1]
+        free[row] = free[row - 1]
+    times[at + 1] = instant
+    free[at + 1] = free[at]
+    return rows + 1
+
+
+@compiled
+def join(times: Times, free: Free, rows: int, instant: int) -> int:
+    """Drop the row that starts at `instant` when it says the same as the one before."""
+    at = row_at(times, rows, instant)
+    if at == 0 or times[at] != instant:
+        return rows
+    for cell in range(free.shape[1]):
+        if free[at, cell] != free[at - 1, cell]:
+            return rows
+    for row in range(at, rows - 1):
+        times[row] = times[row + 1]
+        free[row] = free[row + 1]
+    return rows - 1
+
+
+@compiled
+def change(
+    times: Times, free: Free, rows: int, start: int, end: int, cells: Ints, counts: Ints
+) -> int:
+    """Add `counts` to the free units of `cells` over [start, end); returns the new number of rows."""
+    rows = split(times, free, rows, start)
+    rows = split(times, free, rows, end)
+    first, last = row_at(times, rows, start), row_at(times, rows, end)
+    for row in range(first, last):
+        for i in range(cells.size):
+            free[row, cells[i]] += counts[i]
+    rows = join(times, free, rows, end)
+    return join(times, free, rows, start)
+
+
+@compiled
+def window_min(
+    times: Times, free: Free, rows: int, start: int, end: int, cells: Ints, out: Ints
+) -> None:
+    """For each of `cells` the least number of free units over [start, end), never below 0."""
+    first = row_at(times, rows, start)
+    for i in range(cells.size):
+        out[i] = free[first, cells[i]]
+    row = first + 1
+    while row < rows and times[row] < end:
+        for i in range(cells.size):
+            if free[row, cells[i]] < out[i]:
+                out[i] = free[row, cells[i]]
+        row += 1
+    for i in range(cells.size):
+        if out[i] < 0:
+            out[i] = 0
+
+
+@compiled
+def any_held(held: Ints, cells: Ints) -> bool:
+    """True when some of `cells` has units held back."""
+    for i in range(cells.size):
+        if held[cells[i]] > 0:
+            return True
+    return False
+
+
+@compiled
+def earliest(
+    times: Times,
+    free: Free,
+    rows: int,
+    offsets: Ints,
+    cells: Ints,
+    held: Ints,
+    need: int,
+    length: int,
+    after: int,
+    before: int,
+) -> tuple[int, int]:
+    """The earliest start in [after, before] at which some group has `need` units free for `length`.
+
+    Group g is cells[offsets[g]:offsets[g+1]]; it has as many as the sum over its cells of the least
+    number free in the window. `held[c]` units of cell c are not confirmed free yet at `after` and do not
+    count for a start at that very instant. Returns (start, group) with the fullest group that still
+    fits, the lowest index among equals; (-1, -1) when there is none.
+    """
+    best_start, best_group, best_free = -1, -1, 0
+    for group in range(offsets.size - 1):
+        own = cells[offsets[group] : offsets[group + 1]]
+        limit = before if best_start < 0 else best_start
+        start = after
+        row = row_at(times, rows, start)
+        while start <= limit:
+            # the last row of the window whose total is too small rules out every start before its end
+            blocked, at = -1, row
+            while at < rows and (at == row or times[at] < start + length):
+                total = 0
+                for i in range(own.size):
+                    if free[at, own[i]] > 0:
+                        total += free[at, own[i]]
+                if total < need:
+                    blocked = at
+                at += 1
+            if blocked < 0:
+                total = 0
+                for i in range(own.size):
+                    least = free[row, own[i]]
+                    for inside in range(row + 1, at):
+                        if free[inside, own[i]] < least:
+                            least = free[inside, own[i]]
+                    if start == after:
+                        least -= held[own[i]]
+                    if least > 0:
+                        total += least
+                if total >= need:
+                    if best_start < 0 or start < best_start or total < best_free:
+                        best_start, best_group, best_free = start, group, total
+                    break
+                if start == after and any_held(held, own):
+                    start += 1
+                    row = row_at(times, rows, start)
+                    continue
+                blocked = row
+            row = blocked + 1
+            if row >= rows:
+                break
+            start = times[row]
+    return best_start, best_group
+
+
+def warm() -> None:
+    """Compile everything for the types used, so that the first plan is not the slow one."""
+    times = np.zeros(8, dtype=np.int64)
+    free = np.full((8, 2), 4, dtype=np.int32)
+    ints = np.zeros(2, dtype=np.int64)
+    rows = change(times, free, 1, 10, 20, ints[:1], ints[:1] - 1)
+    earliest(times, free, rows, np.array([0, 2]), np.array([0, 1]), ints, 1, 5, 0, 100)
+    window_min(times, free, rows, 0, 5, np.array([0, 1]), ints)

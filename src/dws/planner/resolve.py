@@ -1,0 +1,88 @@
+"""From what is wanted to where it could be: each alternative, in each pool that can hold its kind.
+
+A gang never spans pools, so it never mixes machine types. Accelerator counts are rounded up to whole
+hosts, because hosts are handed out whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dws.model.catalog import accelerator_names
+from dws.model.demand import Alternative, Demand
+from dws.model.topology import Fleet, Pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One alternative in one pool: `count` hosts for `length_s`, set-up and tear-down included."""
+
+    alternative: int
+    pool: Pool
+    count: int
+    duration_s: int
+    within: str | None
+
+    @property
+    def length_s(self) -> int:
+        """Seconds the booking takes."""
+        return self.duration_s + self.pool.overheads.total_s
+
+    @property
+    def could_ever_fit(self) -> bool:
+        """True when the empty pool has room for it, hosts that are down counted in."""
+        return largest_group(self.pool, self.within) >= self.count
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators held, 0 for CPU-only hosts."""
+        return self.count * self.pool.shape.accelerators
+
+    @property
+    def cost_micros(self) -> int:
+        """What the whole duration costs."""
+        units = self.count * max(1, self.pool.shape.accelerators)
+        return self.pool.price_micros_per_hour * units * self.duration_s // 3600
+
+
+def candidates(demand: Demand, fleet: Fleet) -> tuple[Candidate, ...]:
+    """Every (alternative, pool) that is of the kind asked for, in order of preference and fleet order."""
+    return tuple(
+        Candidate(
+            alternative=index,
+            pool=pool,
+            count=hosts_needed(alternative, pool),
+            duration_s=alternative.duration_s,
+            within=alternative.within,
+        )
+        for index, alternative in enumerate(demand.alternatives)
+        for pool in fleet.pools_in(alternative.locations)
+        if is_of_kind(alternative, pool) and has_level(pool, alternative.within)
+    )
+
+
+def is_of_kind(alternative: Alternative, pool: Pool) -> bool:
+    """True when the pool's hosts are what the alternative asks for."""
+    if alternative.shape:
+        return pool.shape.name == alternative.shape
+    names = accelerator_names(pool.shape.accelerator) if pool.shape.accelerator else frozenset()
+    return alternative.accelerator in names
+
+
+def has_level(pool: Pool, within: str | None) -> bool:
+    """True when the pool knows the level of closeness."""
+    return within is None or within == "pool" or within in pool.levels
+
+
+def hosts_needed(alternative: Alternative, pool: Pool) -> int:
+    """Whole hosts for the alternative's count."""
+    if alternative.shape:
+        return alternative.count
+    return -(-alternative.count // pool.shape.accelerators)
+
+
+def largest_group(pool: Pool, within: str | None) -> int:
+    """Hosts in the largest domain of a level."""
+    return max(
+        (sum(pool.cells[c].size for c in group) for group in pool.groups(within)), default=0
+    )

@@ -1,0 +1,54 @@
+"""The planner's input: the fleet and its bookings at one version. Immutable by agreement: a pass forks
+the calendars before it books in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dws.model.booking import Booking
+from dws.model.request import CapacityRequest
+from dws.model.topology import Fleet, HostState, HostStatus
+from dws.planner.calendar import PoolCalendar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSnapshot:
+    """Everything a pass may know. `bookings` are the open ones, `hosts` those not READY by (pool, unit),
+    `queue` the waiting requests in any order."""
+
+    ledger_version: int
+    fleet: Fleet
+    bookings: Mapping[int, Booking]
+    hosts: Mapping[tuple[str, int], HostStatus]
+    queue: tuple[CapacityRequest, ...]
+    calendars: Mapping[str, PoolCalendar]
+
+
+def build(
+    fleet: Fleet,
+    *,
+    bookings: Iterable[Booking] = (),
+    hosts: Iterable[HostStatus] = (),
+    queue: Iterable[CapacityRequest] = (),
+    ledger_version: int = 0,
+) -> FleetSnapshot:
+    """A snapshot with its calendars made from nothing."""
+    by_id = {b.id: b for b in bookings}
+    unready = {(h.pool, h.unit): h for h in hosts if h.state is not HostState.READY}
+    calendars = {}
+    for pool in fleet.pools:
+        calendar = PoolCalendar(pool)
+        calendar.set_hosts({u: h for (p, u), h in unready.items() if p == pool.name})
+        for booking in by_id.values():
+            if booking.pool == pool.name:
+                calendar.add(booking)
+        calendars[pool.name] = calendar
+    return FleetSnapshot(
+        ledger_version=ledger_version,
+        fleet=fleet,
+        bookings=by_id,
+        hosts=unready,
+        queue=tuple(queue),
+        calendars=calendars,
+    )
