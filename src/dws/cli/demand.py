@@ -1,0 +1,214 @@
+"""What is wanted, as words on a command line: the options of `run`, `submit`, `quote` and `amend`.
+
+    --accelerators h100:16 --for 4h --within block --or "a100:16 for 8h in us-central1-b"
+
+The options describe the first alternative; each `--or` adds one, written as a sentence. What an `--or`
+leaves out is as in the first: the duration, but never the machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from dws.cli import zones
+from dws.cli.session import Session
+from dws.model.errors import InvalidArgument
+from dws.wire.timefmt import format_instant, parse_duration
+
+if TYPE_CHECKING:
+    from dws.wire.native_v1 import Alternative, Request
+
+F = TypeVar("F", bound=Callable[..., Any])
+OR_EXAMPLE: Final = '"a100:16 for 8h in us-central1-b within block"'
+_SENTENCE = re.compile(
+    r"(?:(?P<count>\d+)\s*x\s*(?P<machine>[\w.-]+)|(?P<accelerators>[\w.-]+:\d+))"
+    r"(?:\s+for\s+(?P<duration>\S+))?"
+    r"(?:\s+in\s+(?P<locations>[\w,-]+))?"
+    r"(?:\s+within\s+(?P<within>[\w-]+))?"
+)
+_AMOUNT = re.compile(r"[\w.-]+:\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The demand options as they were given; empty where they were not."""
+
+    accelerators: str
+    duration: str
+    machine: str
+    count: int | None
+    locations: tuple[str, ...]
+    within: str
+    others: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing was said about what is wanted."""
+        parts = (self.accelerators, self.duration, self.machine, self.locations, self.within, self.others)
+        return not any(parts) and self.count is None
+
+
+def alternatives(wish: Wish) -> list[Alternative]:
+    """The alternatives asked for, in order. Raises UsageError saying what is missing."""
+    from dws.wire.native_v1 import Alternative
+
+    if bool(wish.accelerators) == bool(wish.machine):
+        raise click.UsageError(
+            "say what you want: either --accelerators TYPE:COUNT (for example h100:16) "
+            "or --machine TYPE --count N"
+        )
+    if wish.accelerators and wish.count is not None:
+        raise click.UsageError("--count goes with --machine; write --accelerators TYPE:COUNT")
+    if not wish.duration:
+        raise click.UsageError("say for how long: --for DURATION, for example --for 4h")
+    _check(wish.accelerators, wish.duration)
+    first = Alternative(
+        duration=wish.duration,
+        accelerators=wish.accelerators,
+        machine=wish.machine,
+        count=(wish.count or 1) if wish.machine else 0,
+        locations=list(wish.locations),
+        within=wish.within or None,
+    )
+    return [first, *(parse_alternative(text, duration=wish.duration) for text in wish.others)]
+
+
+def _check(accelerators: str, duration: str) -> None:
+    if accelerators and not _AMOUNT.fullmatch(accelerators):
+        raise InvalidArgument(
+            f"accelerators: '{accelerators}' is not TYPE:COUNT, such as 'h100:16'", field="accelerators"
+        )
+    parse_duration(duration, field="for")
+
+
+def parse_alternative(text: str, *, duration: str) -> Alternative:
+    """An alternative from its sentence; `duration` is used where it has none. Raises UsageError."""
+    from dws.wire.native_v1 import Alternative
+
+    match = _SENTENCE.fullmatch(text.strip())
+    if match is None:
+        raise click.UsageError(
+            f"--or '{text}' is not understood; write for example {OR_EXAMPLE} or '2 x a3-highgpu-8g for 4h'"
+        )
+    said = match["duration"] or duration
+    parse_duration(said, field="or")
+    return Alternative(
+        duration=said,
+        accelerators=match["accelerators"] or "",
+        machine=match["machine"] or "",
+        count=int(match["count"] or 0),
+        locations=match["locations"].split(",") if match["locations"] else [],
+        within=match["within"],
+    )
+
+
+def amended(request: Request, wish: Wish) -> list[Alternative]:
+    """The request's alternatives with what was given changed in the first; `--or` replaces the others."""
+    import msgspec
+
+    first, *rest = request.alternatives
+    if wish.accelerators:
+        first = msgspec.structs.replace(first, accelerators=wish.accelerators, machine="", count=0)
+    if wish.machine:
+        first = msgspec.structs.replace(first, machine=wish.machine, accelerators="", count=1)
+    if wish.count is not None:
+        first = msgspec.structs.replace(first, count=wish.count)
+    if wish.duration:
+        first = msgspec.structs.replace(first, duration=wish.duration)
+    if wish.locations:
+        first = msgspec.structs.replace(first, locations=list(wish.locations))
+    if wish.within:
+        first = msgspec.structs.replace(first, within=wish.within)
+    if wish.others:
+        rest = [parse_alternative(text, duration=str(first.duration)) for text in wish.others]
+    return [first, *rest]
+
+
+def words(alternative: Alternative) -> str:
+    """An alternative as a sentence that `--or` would read again."""
+    what = alternative.accelerators or f"{alternative.count} x {alternative.machine}"
+    text = f"{what} for {alternative.duration}{'s' if isinstance(alternative.duration, int) else ''}"
+    if alternative.locations:
+        text += f" in {','.join(alternative.locations)}"
+    return f"{text} within {alternative.within}" if alternative.within else text
+
+
+def window(session: Session, *, not_before: str, not_after: str) -> tuple[str, str]:
+    """Both bounds of the start as the API wants them, echoed in local time and UTC before use."""
+    bounds = []
+    for field, text in (("not-before", not_before), ("not-after", not_after)):
+        if not text:
+            bounds.append("")
+            continue
+        instant = zones.parse_when(text, session.zone, server_now=session.now, field=field)
+        session.say(f"{field}: {zones.echo_time(instant, session.zone)}")
+        bounds.append(format_instant(instant))
+    return bounds[0], bounds[1]
+
+
+def pairs(values: Sequence[str], *, option: str) -> dict[str, str]:
+    """`k=v` options as a mapping. Raises UsageError naming the option."""
+    found = {}
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.UsageError(f"{option} '{text}' is not KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def demand_options(command: F) -> F:
+    """The options that say what is wanted, given to the command as `wish`."""
+    import functools
+
+    @functools.wraps(command)
+    def inner(*args: Any, zone_names: tuple[str, ...], regions: tuple[str, ...], **kwargs: Any) -> Any:
+        wish = Wish(
+            locations=(*zone_names, *regions),
+            **{name: kwargs.pop(name) for name in _WISHES},
+        )
+        return command(*args, wish=wish, **kwargs)
+
+    for option in reversed(_DEMAND):
+        inner = option(inner)
+    return inner  # type: ignore[return-value]
+
+
+def window_options(command: F) -> F:
+    """`--not-before` and `--not-after`."""
+    for option in reversed(_WINDOW):
+        command = option(command)
+    return command
+
+
+_WISHES: Final = ("accelerators", "duration", "machine", "count", "within", "others")
+_DEMAND: Final = (
+    click.option("--accelerators", default="", metavar="TYPE:COUNT", help="For example h100:16."),
+    click.option("--for", "duration", default="", metavar="DURATION", help="For how long: 4h, 90m, 1d12h."),
+    click.option("--machine", default="", metavar="TYPE", help="Machine type instead of accelerators."),
+    click.option("--count", type=click.IntRange(min=1), default=None, help="How many machines."),
+    click.option("--zone", "zone_names", multiple=True, metavar="ZONE", help="Only in this zone."),
+    click.option("--region", "regions", multiple=True, metavar="REGION", help="Only in this region."),
+    click.option("--within", default="", metavar="LEVEL", help="All within one domain, such as block."),
+    click.option(
+        "--or",
+        "others",
+        multiple=True,
+        metavar="ALTERNATIVE",
+        help=f"What would do as well: {OR_EXAMPLE}.",
+    ),
+)
+_WINDOW: Final = (
+    click.option(
+        "--not-before",
+        default="",
+        metavar="TIME",
+        help="Earliest start: '2027-05-03 09:00' in your zone, with an offset, or +30m.",
+    ),
+    click.option("--not-after", default="", metavar="TIME", help="Latest start, written the same way."),
+)

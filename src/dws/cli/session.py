@@ -1,0 +1,206 @@
+"""What every command that talks to a server shares: its options, the client, the zone, the output.
+
+`with_session` puts `--address`, `--token-file`, `--project`, `-o`, `--tz` on a command and hands it a
+`Session`. Data goes to standard output and everything else to standard error, so that `-o json` prints
+data alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from zoneinfo import ZoneInfo
+
+import click
+
+from dws.cli import zones
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from dws.client import Client
+
+F = TypeVar("F", bound=Callable[..., Any])
+SKEW_TOLERATED_S: Final = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What a command touches of the machine it runs on; tests put their own in `click`'s `obj`."""
+
+    transport: httpx2.BaseTransport | None = None
+    wall: Callable[[], float] = time.time
+    pause: Callable[[float], None] = time.sleep
+
+
+@dataclass
+class Session:
+    """One command's dealings with one server."""
+
+    machine: Machine
+    address: str = ""
+    token_file: str = ""
+    project: str = ""
+    output: str = "table"
+    tz: str = ""
+    _clock: list[int] = field(default_factory=list)
+
+    @cached_property
+    def client(self) -> Client:
+        """The client, made on first use."""
+        from dws.client import Client
+        from dws.client.whereabouts import read_token
+
+        return Client(
+            self.address or None,
+            read_token(Path(self.token_file)) if self.token_file else None,
+            self.project or None,
+            transport=self.machine.transport,
+            pause=self.machine.pause,
+        )
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        """The reader's time zone."""
+        return zones.user_zone(self.tz)
+
+    @cached_property
+    def now(self) -> int:
+        """The server's time, asked once; says so when this machine's clock is far from a real one."""
+        clock = self.client.clock()
+        skew_s = round(self.machine.wall() - clock.epoch)
+        if not clock.virtual and abs(skew_s) > SKEW_TOLERATED_S:
+            side = "ahead of" if skew_s > 0 else "behind"
+            self.say(
+                f"warning: this machine's clock is {zones.rough(abs(skew_s))} {side} the server's; "
+                "times are counted by the server's clock"
+            )
+        return clock.epoch
+
+    @property
+    def is_table(self) -> bool:
+        """True when a person reads the answer."""
+        return self.output == "table"
+
+    @property
+    def is_live(self) -> bool:
+        """True when standard error is a terminal, where a line may be rewritten."""
+        return sys.stderr.isatty()
+
+    def say(self, text: str) -> None:
+        """Tell a person something that is not data."""
+        click.echo(text, err=True)
+
+    def emit(self, value: Any, table: Callable[[], str]) -> None:
+        """Print an answer: the API's JSON, the same as YAML, or what `table` makes of it."""
+        if self.is_table:
+            if text := table():
+                click.echo(text)
+            return
+        from dws.cli.output import encoded
+
+        click.echo(encoded(value, self.output))
+
+    def confirmed(self, question: str, *, yes: bool) -> bool:
+        """Ask before something that others will feel. Raises UsageError where nobody can be asked."""
+        if yes:
+            return True
+        if not sys.stdin.isatty() or not self.is_table:
+            raise click.UsageError("nobody is here to confirm this; add --yes")
+        return click.confirm(question, err=True)
+
+
+def with_session(command: F) -> F:
+    """Give a command the shared options and, as its first argument, the session made of them."""
+
+    @functools.wraps(command)
+    def inner(
+        *args: Any, address: str, token_file: str, project: str, output: str, tz: str, **kwargs: Any
+    ) -> Any:
+        machine = click.get_current_context().find_root().obj or Machine()
+        session = Session(
+            machine=machine,
+            address=address,
+            token_file=token_file,
+            project=project,
+            output=output,
+            tz=tz,
+        )
+        return command(session, *args, **kwargs)
+
+    for option in reversed(_OPTIONS):
+        inner = option(inner)
+    return inner  # type: ignore[return-value]
+
+
+def _complete_zone(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from zoneinfo import available_timezones
+
+    return sorted(z for z in available_timezones() if z.startswith(incomplete))
+
+
+_OPTIONS: Final = (
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["table", "json", "yaml"]),
+        default="table",
+        show_default=True,
+        help="How to print the answer; json is the API's JSON.",
+    ),
+    click.option("-p", "--project", default="", help="Project. [default: $DWS_PROJECT or 'default']"),
+    click.option(
+        "--tz",
+        default="",
+        metavar="ZONE",
+        shell_complete=_complete_zone,
+        help="Time zone to read and write times in. [default: yours]",
+    ),
+    click.option(
+        "--address",
+        default="",
+        metavar="URL",
+        help="Server. [default: $DWS_ADDRESS or http://127.0.0.1:8470]",
+    ),
+    click.option(
+        "--token-file",
+        default="",
+        metavar="FILE",
+        help="File with the token. [default: $DWS_TOKEN, or the state directory's]",
+    ),
+)
+
+
+def complete_request(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of requests on the server that begin with what is typed; none when it does not answer soon."""
+    from dws.client import Client
+
+    machine = ctx.find_root().obj or Machine()
+    try:
+        client = Client(
+            ctx.params.get("address") or None,
+            None,
+            ctx.params.get("project") or None,
+            timeout=0.8,
+            transport=machine.transport,
+            pause=lambda _s: None,
+        )
+        with client:
+            names = [r.name for r in client.page(page_size=200).items]
+    except Exception:  # a completion that fails must not write into the line being typed
+        if os.environ.get("DWS_DEBUG"):
+            raise
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def request_argument(**how: Any) -> Callable[[F], F]:
+    """An argument NAME that completes to requests on the server."""
+    return click.argument("name", shell_complete=complete_request, **how)
