@@ -57,7 +57,7 @@ from dws.model.topology import Fleet, HostState, Pool
 from dws.model.work import WorkKind
 from dws.planner import admission, advise, explain
 from dws.planner.options import DEFAULT_POLICY, PolicyOptions
-from dws.planner.plan import Forecast, Quote
+from dws.planner.plan import Forecast, Quote, Start
 
 T = TypeVar("T")
 ROUNDS_MAX: Final = 10_000
@@ -109,6 +109,7 @@ class Engine:
         self._news = threading.Condition()
         self._last_seq = 0
         self._planned_version = -1
+        self._planned_at = 0
         self._look_again_at: int | None = None
         self._forecast: tuple[int, int, dict[int, Forecast]] = (-1, -1, {})
         self.wake = threading.Event()
@@ -182,17 +183,27 @@ class Engine:
         return did + self._plan(now)
 
     def _plan(self, now: int) -> int:
+        """Plan if anything the planner sees has changed, if time alone calls for it, or if it has not been
+        done for `full_plan_interval_s`: what that last look starts had lost its wake-up."""
         due = self._look_again_at is not None and self._look_again_at <= now
-        if self.books.version == self._planned_version and not due:
+        idle = self.books.version == self._planned_version and not due
+        if idle and now < self._planned_at + self.policy.full_plan_interval_s:
             return 0
         began = stopwatch()
         before = self.books.version
         plan = plan_once(self.books, self.committer, self.policy, now)
         self._meters.planned(stopwatch() - began)
+        self._planned_at = now
         again = plan.look_again_at
         self._look_again_at = again if again is None or again > now else now + 1
-        own = any(plan.decisions) and self.books.version == before + 1
+        own = bool(plan.decisions) and self.books.version == before + 1
         self._planned_version = self.books.version if own or not plan.decisions else -1
+        late = [str(d.request) for d in plan.decisions if isinstance(d, Start)]
+        if idle and late:
+            note = ev.Noted(what="a wake-up was lost", facts={"requests": " ".join(late)})
+            self.committer.write(
+                lambda w: w.record(ev.SubjectKind.SYSTEM, 0, note), actor="watchdog"
+            )
         return len(plan.decisions)
 
     def next_due(self) -> int | None:

@@ -117,7 +117,8 @@ class Pass:
         """The first `protected_depth` of every pool start now or get their earliest fit. Returns who
         still waits, and who of them is protected."""
         depth: defaultdict[str, int] = defaultdict(int)
-        waiting, protected = [], set()
+        waiting: list[CapacityRequest] = []
+        protected: set[int] = set()
         limit = self.options.protected_depth
         open_pools = {p.name for p in self.snapshot.fleet.pools} if limit else set()
         for request in line:

@@ -40,7 +40,7 @@ def walk(
 def _heads(shadow: Pass, line: list[CapacityRequest]) -> set[int]:
     """Who is protected: the first of every pool."""
     left = {p.name: shadow.options.protected_depth for p in shadow.snapshot.fleet.pools}
-    heads = set()
+    heads: set[int] = set()
     for request in line:
         pools = {c.pool.name for c in shadow.usable(request)}
         if any(left[p] > 0 for p in pools):

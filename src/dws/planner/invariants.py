@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dws.model.booking import Booking, OwnerKind, Part, Stage
+from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
 from dws.planner.calendar import held_units
 from dws.planner.plan import Placement, Plan, Start, Withdraw
@@ -20,7 +21,7 @@ def check(plan: Plan, snapshot: FleetSnapshot) -> None:
         if b.owner_kind is OwnerKind.REQUEST and b.stage is Stage.FIRM
     }
     taken = {name: held_units(snapshot.bookings, name) for name in calendars}
-    waiting = {r.id: r for r in snapshot.queue}
+    waiting: dict[int, CapacityRequest] = {r.id: r for r in snapshot.queue}
     for decision in plan.decisions:
         before = own.pop(decision.request, None)
         if before is not None:

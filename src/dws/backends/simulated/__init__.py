@@ -1,0 +1,1 @@
+"""A deterministic fleet that exists only in memory, with latencies and scripted faults."""

@@ -1,0 +1,1 @@
+"""Situations that must hold, each a test that carries its id."""
