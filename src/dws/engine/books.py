@@ -61,7 +61,7 @@ class Books:
                 ledger_version=self.version,
                 fleet=self.fleet,
                 bookings=dict(self.bookings),
-                hosts={k: h for k, h in self.hosts.items() if h.state is not HostState.READY},
+                hosts=dict(self.hosts),
                 queue=tuple(self.waiting.values()),
                 calendars={name: c.fork() for name, c in self.calendars.items()},
             )

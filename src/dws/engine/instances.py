@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 
-from dws.engine import ledger
+from dws.engine import ledger, trust
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.booking import Stage
@@ -66,6 +66,9 @@ def ran(w: Write, request: CapacityRequest, addresses: dict[int, str]) -> Capaci
     }
     if request.state not in (RequestState.PROVISIONING, RequestState.ACTIVE) or not new:
         return request
+    for instance in grant.instances:
+        if instance.rank in new and (grant.pool, instance.unit) in w.books.hosts:
+            trust.trust(w, w.books.fleet.pool(grant.pool), instance.unit)
     request = w.apply(request, ev.InstancesRan(attempt=grant.attempt, addresses=new))
     return _deliver_if_whole(w, request)
 

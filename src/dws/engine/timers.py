@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dws.engine import instances, ledger
+from dws.engine import instances, ledger, trust
 from dws.engine.committer import Committer
 from dws.engine.ports import Store
 from dws.engine.write import Write
@@ -81,6 +81,9 @@ def _too_slow(w: Write, request: CapacityRequest) -> None:
     setup_s = w.books.fleet.pool(grant.pool).overheads.setup_s
     up = sum(1 for i in grant.instances if i.state is not InstanceState.STARTING)
     cause = f"{up} of {len(grant.instances)} instances were up after the set-up limit of {setup_s} s"
+    for instance in grant.instances:
+        if instance.state is InstanceState.STARTING:
+            trust.doubt(w, w.books.fleet.pool(grant.pool), instance.unit, "did not come up in time")
     instances.failed(w, request, cause, may_retry=True, phase="provisioning")
 
 

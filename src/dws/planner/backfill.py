@@ -210,6 +210,8 @@ class Pass:
                 return
             kind = (request.project, request.demand)
             aged = self.now >= request.submitted_at + self.options.max_wait_age_s
+            if request.not_again_before > self.now and not aged:
+                continue
             if kind in none_for and not aged:
                 continue
             placement = self.with_slack(request)
@@ -324,7 +326,8 @@ class Pass:
             busy |= set(calendar.unready_units())
             self.busy[placement.pool] = busy
         pool = self.snapshot.fleet.pool(placement.pool)
-        placement = replace(placement, parts=cal.drawn(pool, placement.parts, busy))
+        doubted = frozenset(u for p, u in self.snapshot.hosts if p == pool.name)
+        placement = replace(placement, parts=cal.drawn(pool, placement.parts, busy, doubted))
         busy.update(u for p in placement.parts for u in p.units)
         self.calendar(placement.pool).take(
             placement.span.start, placement.span.end, placement.parts

@@ -251,14 +251,19 @@ def choose_cells(cells: kernels.Ints, least: kernels.Ints, count: int) -> tuple[
     return tuple(Part(cell=cell, count=n) for cell, n in sorted(taken.items()))
 
 
-def drawn(pool: Pool, parts: tuple[Part, ...], busy: set[int]) -> tuple[Part, ...]:
-    """Parts with their units drawn: the first of each cell not in `busy`.
+def drawn(
+    pool: Pool, parts: tuple[Part, ...], busy: set[int], doubted: frozenset[int] = frozenset()
+) -> tuple[Part, ...]:
+    """Parts with their units drawn: the first of each cell not in `busy`, `doubted` ones last.
 
     Asserts that there are enough: counts per cell imply units (late binding).
     """
     out = []
     for part in parts:
-        units = [u for u in pool.cells[part.cell].units if u not in busy][: part.count]
+        free = [u for u in pool.cells[part.cell].units if u not in busy]
+        if doubted:
+            free.sort(key=lambda u: (u in doubted, u))
+        units = sorted(free[: part.count])
         assert len(units) == part.count, (
             f"pool {pool.name} cell {part.cell}: {part.count} promised by number, {len(units)} there"
         )

@@ -14,8 +14,8 @@ from dws.planner.calendar import PoolCalendar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSnapshot:
-    """Everything a pass may know. `bookings` are the open ones, `hosts` those not READY by (pool, unit),
-    `queue` the waiting requests in any order."""
+    """Everything a pass may know. `bookings` are the open ones, `hosts` those not READY, or READY but
+    doubted, by (pool, unit), `queue` the waiting requests in any order."""
 
     ledger_version: int
     fleet: Fleet
@@ -35,11 +35,17 @@ def build(
 ) -> FleetSnapshot:
     """A snapshot with its calendars made from nothing."""
     by_id = {b.id: b for b in bookings}
-    unready = {(h.pool, h.unit): h for h in hosts if h.state is not HostState.READY}
+    statuses = {(h.pool, h.unit): h for h in hosts}
     calendars = {}
     for pool in fleet.pools:
         calendar = PoolCalendar(pool)
-        calendar.set_hosts({u: h for (p, u), h in unready.items() if p == pool.name})
+        calendar.set_hosts(
+            {
+                u: h
+                for (p, u), h in statuses.items()
+                if p == pool.name and h.state is not HostState.READY
+            }
+        )
         for booking in by_id.values():
             if booking.pool == pool.name:
                 calendar.add(booking)
@@ -48,7 +54,7 @@ def build(
         ledger_version=ledger_version,
         fleet=fleet,
         bookings=by_id,
-        hosts=unready,
+        hosts=statuses,
         queue=tuple(queue),
         calendars=calendars,
     )
