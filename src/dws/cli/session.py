@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -50,7 +50,6 @@ class Session:
     project: str = ""
     output: str = "table"
     tz: str = ""
-    _clock: list[int] = field(default_factory=list)
 
     @cached_property
     def client(self) -> Client:
@@ -135,8 +134,10 @@ def with_session(command: F) -> F:
         )
         return command(session, *args, **kwargs)
 
+    own = inner.__dict__.pop("__click_params__", [])
     for option in reversed(_OPTIONS):
         inner = option(inner)
+    inner.__dict__["__click_params__"] += own  # click reads the list backwards: these come last in --help
     return inner  # type: ignore[return-value]
 
 

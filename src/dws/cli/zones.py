@@ -140,7 +140,11 @@ def rough(seconds: int) -> str:
     if seconds < MINUTE:
         return f"{seconds}s"
     if seconds < HOUR:
-        return f"{seconds // MINUTE}m{seconds % MINUTE:02}s" if seconds < 10 * MINUTE else f"{seconds // MINUTE}m"
+        return (
+            f"{seconds // MINUTE}m{seconds % MINUTE:02}s"
+            if seconds < 10 * MINUTE
+            else f"{seconds // MINUTE}m"
+        )
     if seconds < DAY:
         return f"{seconds // HOUR}h{seconds % HOUR // MINUTE:02}m"
     return f"{seconds // DAY}d{seconds % DAY // HOUR}h"

@@ -1,0 +1,181 @@
+"""`dws describe`: everything about a request; `dws explain`: why not now, when, and what would be sooner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dws.cli import demand, zones
+from dws.cli.ask import quote_table
+from dws.cli.queue import moment
+from dws.cli.session import Session, request_argument, with_session
+
+if TYPE_CHECKING:
+    from dws.wire.native_v1 import Event, Grant, Quote, Request
+
+_STAND = {
+    "PENDING": "waits in line",
+    "BOOKED": "waits, with a promised latest start",
+    "PROVISIONING": "is being provisioned",
+    "ACTIVE": "runs",
+    "ENDING": "is being given back",
+}
+
+
+@click.command()
+@with_session
+@request_argument()
+def describe(session: Session, name: str) -> None:
+    """Everything about a request: what it asked, where it stands, what it was granted, its story.
+
+    \b
+    Example:
+      dws describe train-a
+    """
+    request = session.client.get(name)
+    if not session.is_table:
+        session.emit(request, lambda: "")
+        return
+    events = session.client.events(project=request.project, name=request.id)
+    click.echo("\n".join(_sections(session, request, events.items)))
+
+
+def _sections(session: Session, request: Request, events: list[Event]) -> list[str]:
+    from dws.cli.output import facts, table
+
+    lines = [facts(_about(session, request))]
+    if request.grant is not None:
+        lines += ["", facts(_granted(session, request.grant)), "", _instances(request.grant)]
+    if events:
+        rows = [
+            [zones.local_time(zones.instant_of(e.at) or 0, session.zone), e.kind, e.actor, e.reason]
+            for e in events
+        ]
+        lines += ["", table(["WHEN", "WHAT", "WHO", "WHY"], rows)]
+    return lines
+
+
+def _about(session: Session, request: Request) -> list[tuple[str, str]]:
+    now, forecast = session.now, request.forecast
+    labels = ", ".join(f"{k}={v}" for k, v in sorted(request.labels.items()))
+    program = " ".join(request.workload.command) if request.workload else ""
+    state = request.state + (f" ({_STAND[request.state]})" if request.state in _STAND else "")
+    found = [
+        ("Name", request.name),
+        ("Project", request.project),
+        ("Id", request.id),
+        ("State", state),
+        ("Wants", "\n".join(demand.words(a) for a in request.alternatives).replace("\n", ", or ")),
+        ("Not before", _full(session, request.not_before)),
+        ("Not after", _full(session, request.not_after)),
+        ("Priority", str(request.priority)),
+        ("Labels", labels),
+        ("Program", program),
+        ("On host loss", request.on_host_loss),
+        ("Array", f"{request.array}, element {request.array_index}" if request.array else ""),
+        ("Asked by", request.principal),
+        ("Submitted", _full(session, request.submitted_at)),
+        ("Attempts", str(request.attempts) if request.attempts else ""),
+        ("Last failure", request.last_failure),
+    ]
+    if forecast is not None:
+        found += [
+            ("Place", str(forecast.place)),
+            ("Expected", moment(session, forecast.expected_start, now) or "unknown"),
+            ("Promised", moment(session, forecast.promised_start, now) or "not yet"),
+            ("Reason", _sentence(session, request)),
+        ]
+    return [
+        *found,
+        ("Ended", _full(session, request.ended_at)),
+        ("Ended because", request.end_message or request.end_reason),
+        ("Status", "" if request.exit_code is None else str(request.exit_code)),
+        ("Cost", request.cost),
+        ("Times in", str(session.zone)),
+    ]
+
+
+def _granted(session: Session, grant: Grant) -> list[tuple[str, str]]:
+    return [
+        ("Granted", f"{len(grant.instances)} x {grant.machine} in {grant.zone} (pool {grant.pool})"),
+        ("Attempt", str(grant.attempt)),
+        ("Started", _full(session, grant.started_at)),
+        ("Delivered", _full(session, grant.delivered_at)),
+        ("Ends", moment(session, grant.ends_at, session.now)),
+        ("Unreachable since", _full(session, grant.unreachable_since)),
+    ]
+
+
+def _instances(grant: Grant) -> str:
+    from dws.cli.output import table
+
+    rows = [
+        [str(i.rank), i.host, i.state, i.address, "" if i.exit_code is None else str(i.exit_code), i.note]
+        for i in grant.instances
+    ]
+    return table(["RANK", "HOST", "STATE", "ADDRESS", "STATUS", "NOTE"], rows, right=["RANK"])
+
+
+def _full(session: Session, instant: str) -> str:
+    at = zones.instant_of(instant)
+    return "" if at is None else zones.local_time(at, session.zone)
+
+
+def _sentence(session: Session, request: Request) -> str:
+    from dws.wire.timefmt import render_reason
+
+    if request.forecast is None:
+        return ""
+    reason = request.forecast.reason
+    return render_reason(reason.text, reason.facts, session.zone)
+
+
+@click.command()
+@with_session
+@request_argument()
+def explain(session: Session, name: str) -> None:
+    """Why a request is not running now, when it will be, and what would start sooner.
+
+    \b
+    Example:
+      dws explain train-a
+    """
+    request = session.client.get(name)
+    quote = None
+    if request.forecast is not None:
+        quote = session.client.quote(
+            *request.alternatives,
+            not_before=request.not_before,
+            not_after=request.not_after,
+            priority=request.priority,
+        )
+    session.emit(
+        {"request": request, "quote": quote},
+        lambda: "\n".join(_explanation(session, request, quote)),
+    )
+
+
+def _explanation(session: Session, request: Request, quote: Quote | None) -> list[str]:
+    now, forecast = session.now, request.forecast
+    if forecast is None or quote is None:
+        ended = request.end_message or request.end_reason.lower().replace("_", " ")
+        stand = _STAND.get(request.state, f"is {request.state.lower()}")
+        return [f"{request.name} {stand}{f': {ended}' if ended else ''}."]
+    expected = moment(session, forecast.expected_start, now)
+    promised = moment(session, forecast.promised_start, now)
+    promise_by = moment(session, forecast.promise_by, now)
+    lines = [
+        f"{request.name} is number {forecast.place} in line.",
+        f"Why not now:  {_sentence(session, request)}",
+        f"When:         {f'expected {expected}' if expected else 'not within the planned horizon'}",
+    ]
+    if promised:
+        lines.append(f"Promised:     by {promised} at the latest")
+    elif promise_by:
+        lines.append(f"Promised:     not yet; a promise is given by {promise_by}")
+    if quote.options:
+        lines += ["", "Asked anew, this would be:", quote_table(session, quote)]
+    else:
+        lines += ["", "Nothing like it would start sooner."]
+    return lines

@@ -1,0 +1,237 @@
+"""`dws fleet`: how the fleet stands, a new declaration of it, hosts drained, failed and repaired.
+
+What others will feel is told first and done after a yes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from dws.cli import zones
+from dws.cli.groups import DefaultGroup
+from dws.cli.session import Session, with_session
+from dws.wire.timefmt import format_instant
+
+if TYPE_CHECKING:
+    from dws.wire.native_v1 import ChangeHostsAnswer, Fleet, Host, Pool
+
+FREE, BUSY, DRAINING, DOWN = "·", "█", "▒", "x"
+
+
+@click.group(cls=DefaultGroup, default="show")
+def fleet() -> None:
+    """Show the fleet, declare it anew, drain and repair hosts.
+
+    \b
+    Example:
+      dws fleet show
+    """
+
+
+@fleet.command()
+@with_session
+@click.option("--hosts", "by_host", is_flag=True, help="A row for each host.")
+def show(session: Session, by_host: bool) -> None:
+    """Pools and blocks: how many hosts are free, busy, draining and down.
+
+    \b
+    Example:
+      dws fleet show --hosts
+    """
+    answer = session.client.fleet()
+    session.emit(answer, lambda: _hosts(session, answer) if by_host else _pools(answer))
+
+
+def _pools(answer: Fleet) -> str:
+    from dws.cli.output import table
+
+    rows = []
+    for pool in answer.pools:
+        rows.append([pool.name, pool.zone, f"{len(pool.hosts)} x {pool.machine}", *_tally(pool.hosts)])
+        blocks = _by_domain(pool)
+        if len(blocks) > 1:
+            rows += [[f"  {name}", "", f"{len(hosts)}", *_tally(hosts)] for name, hosts in blocks.items()]
+    lines = [f"{z.name}: unavailable, {z.unavailable}" for z in answer.zones if z.unavailable]
+    lines += [f"{p.name}: unavailable, {p.unavailable}" for p in answer.pools if p.unavailable]
+    if not rows:
+        return "\n".join(["The fleet has no pools.", *lines])
+    headers = ["POOL", "ZONE", "HOSTS", "FREE", "BUSY", "DRAINING", "DOWN", ""]
+    legend = f"\n{FREE} free  {BUSY} busy  {DRAINING} draining  {DOWN} down"
+    drawn = table(headers, rows, right=["FREE", "BUSY", "DRAINING", "DOWN"], caption=legend)
+    return "\n".join([drawn, *lines])
+
+
+def _by_domain(pool: Pool) -> dict[str, list[Host]]:
+    """Hosts by their innermost domain, in the pool's order."""
+    found: dict[str, list[Host]] = {}
+    for host in pool.hosts:
+        innermost = list(host.domains.items())[-1:] or [("", "")]
+        level, name = innermost[0]
+        found.setdefault(f"{level} {name}".strip() or "outside", []).append(host)
+    return found
+
+
+def _standing(host: Host) -> str:
+    if host.state in ("DOWN", "DRAINING"):
+        return host.state
+    return "BUSY" if host.request else "FREE"
+
+
+def _tally(hosts: list[Host]) -> list[str]:
+    from dws.cli.output import bar
+
+    stands = [_standing(host) for host in hosts]
+    free, busy, draining, down = (stands.count(s) for s in ("FREE", "BUSY", "DRAINING", "DOWN"))
+    drawn = bar([(BUSY, busy), (DRAINING, draining), (DOWN, down), (FREE, free)])
+    return [str(free), str(busy), str(draining), str(down), drawn]
+
+
+def _hosts(session: Session, answer: Fleet) -> str:
+    from dws.cli.output import table
+
+    now = zones.instant_of(answer.now) or 0
+    rows = []
+    for pool in answer.pools:
+        for host in pool.hosts:
+            until = zones.instant_of(host.busy_until or host.until)
+            where = "/".join(host.domains.values())
+            rows.append(
+                [
+                    host.name,
+                    pool.name,
+                    where,
+                    _standing(host),
+                    f"{host.project}/{host.request}" if host.request else "",
+                    "" if until is None else zones.short_time(until, session.zone, now=now),
+                    host.reason,
+                ]
+            )
+    headers = ["HOST", "POOL", "DOMAIN", "STATE", "REQUEST", "UNTIL", "REASON"]
+    return table(headers, rows, caption=f"\nTimes in {session.zone}.")
+
+
+@fleet.command()
+@with_session
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+def apply(session: Session, file: Path, yes: bool, dry_run: bool) -> None:
+    """Declare the fleet anew from a file, after showing what changes.
+
+    \b
+    Example:
+      dws fleet apply fleet.toml
+    """
+    text = file.read_text(encoding="utf-8")
+    answer = session.client.apply_fleet(text)
+    if answer.lines and not dry_run:
+        if session.is_table and not yes:
+            session.say("\n".join(answer.lines))
+        if session.confirmed("Apply this?", yes=yes):
+            answer = session.client.apply_fleet(text, confirm=True)
+    session.emit(answer, lambda: _applied(answer.lines, applied=answer.applied))
+
+
+def _applied(lines: list[str], *, applied: bool) -> str:
+    if not lines:
+        return "Nothing changes."
+    return "\n".join([*lines, "Applied." if applied else "Nothing was changed."])
+
+
+def _change(
+    session: Session,
+    hosts: tuple[str, ...],
+    state: Literal["READY", "DRAINING", "DOWN"],
+    *,
+    reason: str,
+    until: str = "",
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Tell whom a change of hosts affects, ask, do it."""
+    ends = ""
+    if until:
+        at = zones.parse_when(until, session.zone, server_now=session.now, field="until")
+        session.say(f"until: {zones.echo_time(at, session.zone)}")
+        ends = format_instant(at)
+    answer = session.client.change_hosts(hosts, state, reason=reason, until=ends)
+    if not dry_run:
+        if session.is_table and not yes:
+            session.say(_affected(answer))
+        if session.confirmed(f"Make {', '.join(answer.hosts)} {state}?", yes=yes):
+            answer = session.client.change_hosts(hosts, state, reason=reason, until=ends, confirm=True)
+    session.emit(answer, lambda: _changed(answer))
+
+
+def _affected(answer: ChangeHostsAnswer) -> str:
+    from dws.cli.output import table
+
+    if not answer.affected:
+        return "This affects nobody."
+    rows = [[f"{a.project}/{a.name}", a.state, a.effect, ", ".join(a.hosts)] for a in answer.affected]
+    return table(["AFFECTED", "STATE", "HOW", "HOSTS"], rows)
+
+
+def _changed(answer: ChangeHostsAnswer) -> str:
+    done = f"{', '.join(answer.hosts)}: {answer.state}" if answer.confirmed else "Nothing was changed."
+    return f"{_affected(answer)}\n{done}" if answer.affected or not answer.confirmed else done
+
+
+hosts_argument = click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
+reason_option = click.option("--reason", default="", help="Why; kept in the audit log.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only say whom it affects.")
+
+
+@fleet.command()
+@with_session
+@hosts_argument
+@reason_option
+@yes_option
+@dry_run_option
+def drain(session: Session, hosts: tuple[str, ...], reason: str, yes: bool, dry_run: bool) -> None:
+    """Let what runs on hosts finish and start nothing more there.
+
+    \b
+    Example:
+      dws fleet drain h001 h002 --reason "firmware" --yes
+    """
+    _change(session, hosts, "DRAINING", reason=reason, yes=yes, dry_run=dry_run)
+
+
+@fleet.command()
+@with_session
+@hosts_argument
+@reason_option
+@click.option("--until", default="", metavar="TIME", help="When they are expected back: a time or +2h.")
+@yes_option
+@dry_run_option
+def outage(
+    session: Session, hosts: tuple[str, ...], *, reason: str, until: str, yes: bool, dry_run: bool
+) -> None:
+    """Declare hosts failed, now; what runs there ends or moves as it asked for.
+
+    \b
+    Example:
+      dws fleet outage h003 --until +2h --reason "power supply"
+    """
+    _change(session, hosts, "DOWN", reason=reason, until=until, yes=yes, dry_run=dry_run)
+
+
+@fleet.command()
+@with_session
+@hosts_argument
+@reason_option
+@yes_option
+@dry_run_option
+def repair(session: Session, hosts: tuple[str, ...], reason: str, yes: bool, dry_run: bool) -> None:
+    """Bring drained or failed hosts back.
+
+    \b
+    Example:
+      dws fleet repair h003 --yes
+    """
+    _change(session, hosts, "READY", reason=reason, yes=yes, dry_run=dry_run)
