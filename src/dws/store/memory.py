@@ -16,12 +16,13 @@ from typing import Any
 
 from dws.engine.ports import IdempotentReply, Reader, RequestQuery, Transaction
 from dws.model.booking import Booking
-from dws.model.errors import AlreadyExists, Conflict, FailedPrecondition
+from dws.model.errors import FailedPrecondition
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
+from dws.store.rules import check_version
 from dws.store.tables import Tables
 
 Undo = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -316,15 +317,6 @@ def _put(table: dict[Any, Any], key: object, value: object | None) -> None:
         table.pop(key, None)
     else:
         table[key] = value
-
-
-def check_version(noun: str, number: int, version: int, stored: int | None) -> None:
-    """Raise AlreadyExists or Conflict unless `version` follows the stored one (None: nothing stored)."""
-    if version == 1 and stored is not None:
-        raise AlreadyExists(f"{noun} {number} exists already, at version {stored}")
-    if version != (stored or 0) + 1:
-        was = f"version {stored}" if stored else "not there"
-        raise Conflict(f"{noun} {number}: version {version} was to be written, but it is {was}")
 
 
 class MemoryStore:

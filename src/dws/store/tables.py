@@ -19,6 +19,7 @@ from dws.model.request import CapacityRequest, RequestState
 from dws.model.topology import Fleet, HostStatus
 from dws.model.usage import UsageRecord
 from dws.store.agenda import Agenda
+from dws.store.rules import counts_of, numbered
 from dws.store.units import UnitLines
 
 K = TypeVar("K")
@@ -205,34 +206,6 @@ class Story:
         for event in gone:
             self._of.setdefault((event.subject_kind, event.subject), []).append(event)
             insort(self._events, event, key=attrgetter("seq"))
-
-
-def numbered(new: NewEvent, seq: int, subject_seq: int) -> Event:
-    """The event as recorded under these numbers."""
-    return Event(
-        seq=seq,
-        subject_seq=subject_seq,
-        at=new.at,
-        actor=new.actor,
-        subject_kind=new.subject_kind,
-        subject=new.subject,
-        body=new.body,
-        project=new.project,
-        name=new.name,
-        reason=new.reason,
-        call_id=new.call_id,
-    )
-
-
-def counts_of(booking: Booking) -> tuple[tuple[int, int], ...]:
-    """(cell, count) of a booking that counts against the fleet; none when ended, inside a parent or
-    of no length."""
-    if booking.stage is Stage.ENDED or booking.parent or not booking.span.length_s:
-        return ()
-    sums: dict[int, int] = {}
-    for part in booking.parts:
-        sums[part.cell] = sums.get(part.cell, 0) + part.count
-    return tuple((cell, count) for cell, count in sums.items() if count)
 
 
 def _reply_key(reply: IdempotentReply) -> ReplyKey:

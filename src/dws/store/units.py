@@ -13,6 +13,7 @@ from itertools import islice
 
 from dws.model.booking import Booking, Stage
 from dws.model.errors import DoubleBooking
+from dws.store.rules import units_of
 
 Line = tuple[int, str, int]
 Row = tuple[int, int, int]
@@ -88,11 +89,6 @@ class UnitLines:
             if end > booking.span.start and other != booking.id:
                 return other
         return None
-
-
-def units_of(booking: Booking) -> tuple[int, ...]:
-    """Units that have a row: the drawn ones, none for an empty span."""
-    return booking.units if booking.span.length_s else ()
 
 
 def _same_rows(a: Booking, b: Booking) -> bool:

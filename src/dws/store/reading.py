@@ -1,0 +1,287 @@
+"""What can be read from the database, on one connection in one transaction.
+
+Every statement goes through `_run`, so that the database's errors become ours at the call that met
+them. After trouble (locked, full, read-only) the transaction is void and says so again to every call:
+SQLite may have rolled it back by itself, and what came after would be written on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Executable,
+    Result,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    select,
+    union_all,
+)
+from sqlalchemy.exc import DBAPIError
+
+from dws.engine.ports import IdempotentReply, RequestQuery
+from dws.model.booking import Booking, Stage
+from dws.model.errors import Unavailable
+from dws.model.events import Event, SubjectKind
+from dws.model.request import CapacityRequest, RequestState
+from dws.model.topology import Fleet, HostStatus
+from dws.model.usage import UsageRecord
+from dws.model.work import WorkItem, WorkKind
+from dws.store import rows
+from dws.store.dialect import has_label, meaning
+from dws.store.schema import (
+    booking,
+    booking_count,
+    counter,
+    fleet,
+    host_status,
+    meta,
+    recorded,
+    reply,
+    request,
+    usage,
+    work,
+)
+
+_ID: BindParameter[int] = bindparam("id")
+_REQUEST = select(request.c.doc).where(request.c.id == _ID)
+_NAMED = (
+    select(request.c.doc)
+    .where(
+        request.c.project == bindparam("project"),
+        request.c.name == bindparam("name"),
+        request.c.deleted.is_(False),
+    )
+    .order_by(request.c.id.desc())
+    .limit(1)
+)
+_STATES = (
+    select(request.c.state, func.count().label("count"))
+    .where(request.c.deleted.is_(False))
+    .group_by(request.c.state)
+)
+_BOOKING = select(booking.c.doc).where(booking.c.id == _ID)
+_OPEN_STAGES = [stage.value for stage in Stage if stage is not Stage.ENDED]
+_OPEN = select(booking.c.doc).where(booking.c.stage.in_(_OPEN_STAGES)).order_by(booking.c.id)
+_FLEET = select(fleet.c.doc)
+_STATUSES = select(host_status).order_by(host_status.c.pool, host_status.c.unit)
+_IN_DUE_ORDER = (work.c.due_at, work.c.kind, work.c.subject, work.c.tag)
+_WORK = select(work).where(work.c.subject == bindparam("subject")).order_by(*_IN_DUE_ORDER)
+_DUE = (
+    select(work).where(work.c.due_at <= bindparam("now")).order_by(*_IN_DUE_ORDER).limit(bindparam("limit"))
+)
+_NEXT_DUE = select(func.min(work.c.due_at))
+_REPLY = select(reply).where(
+    reply.c.principal == bindparam("principal"),
+    reply.c.method == bindparam("method"),
+    reply.c.call_id == bindparam("call_id"),
+)
+_META = select(meta.c.value).where(meta.c.key == bindparam("key"))
+_COUNTER = select(counter.c.value).where(counter.c.name == bindparam("name"))
+
+
+def _peak_statement() -> Select[Any]:
+    """A sweep: every booked span clipped to [start, end) is a step up and a step down; the peak is the
+    highest running sum. Steps of one instant are taken together, so that a span that ends where the
+    next begins does not count with it."""
+    start: BindParameter[int] = bindparam("start")
+    end: BindParameter[int] = bindparam("end")
+    booked = (
+        select(booking_count.c.start, booking_count.c.end, booking_count.c.count)
+        .where(
+            booking_count.c.pool == bindparam("pool"),
+            booking_count.c.cell == bindparam("cell"),
+            booking_count.c.start < end,
+            booking_count.c.end > start,
+        )
+        .cte("booked")
+    )
+    begins = case((booked.c.start < start, start), else_=booked.c.start)
+    steps = union_all(
+        select(begins.label("at"), booked.c.count.label("step")),
+        select(booked.c.end.label("at"), (-booked.c.count).label("step")),
+    ).subquery("steps")
+    instants = (select(steps.c.at, func.sum(steps.c.step).label("step")).group_by(steps.c.at)).subquery(
+        "instants"
+    )
+    heights = select(func.sum(instants.c.step).over(order_by=instants.c.at).label("height")).subquery(
+        "heights"
+    )
+    return select(func.coalesce(func.max(heights.c.height), 0))
+
+
+_PEAK = _peak_statement()
+
+
+class SqlReader:
+    """A consistent view: what was committed when the first statement ran."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._trouble: Unavailable | None = None
+
+    def _run(
+        self,
+        statement: Executable | str,
+        parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    ) -> Result[Any]:
+        if self._trouble is not None:
+            raise Unavailable(self._trouble.message)
+        try:
+            if isinstance(statement, str):
+                return self._connection.exec_driver_sql(statement)
+            return self._connection.execute(statement, parameters)
+        except DBAPIError as error:
+            fault = meaning(error)
+            if isinstance(fault, Unavailable):
+                self._trouble = fault
+            raise fault from error
+
+    def _one(self, statement: Executable, **parameters: Any) -> Any:
+        return self._run(statement, parameters).scalar()
+
+    def _all(self, statement: Executable, **parameters: Any) -> Iterator[rows.Row]:
+        result = self._run(statement, parameters)
+        names = tuple(result.keys())
+        return (dict(zip(names, values, strict=True)) for values in result)
+
+    def request(self, request_id: int) -> CapacityRequest | None:
+        """The request of that id."""
+        doc = self._one(_REQUEST, id=request_id)
+        return rows.read_request(doc) if doc is not None else None
+
+    def request_named(self, project: str, name: str) -> CapacityRequest | None:
+        """The newest request of that name that is not deleted."""
+        doc = self._one(_NAMED, project=project, name=name)
+        return rows.read_request(doc) if doc is not None else None
+
+    def requests(self, query: RequestQuery) -> list[CapacityRequest]:
+        """Requests in id order."""
+        found = self._run(_listing(query)).scalars()
+        return [rows.read_request(doc) for doc in found]
+
+    def count_requests(self) -> dict[RequestState, int]:
+        """How many requests there are in each state."""
+        counts = dict.fromkeys(RequestState, 0)
+        for row in self._all(_STATES):
+            counts[RequestState(row["state"])] = row["count"]
+        return counts
+
+    def booking(self, booking_id: int) -> Booking | None:
+        """The booking of that id."""
+        doc = self._one(_BOOKING, id=booking_id)
+        return rows.read_booking(doc) if doc is not None else None
+
+    def open_bookings(self) -> list[Booking]:
+        """Every booking not ENDED, by id."""
+        return [rows.read_booking(doc) for doc in self._run(_OPEN).scalars()]
+
+    def fleet(self) -> Fleet | None:
+        """The declared fleet."""
+        doc = self._one(_FLEET)
+        return rows.read_fleet(doc) if doc is not None else None
+
+    def host_statuses(self) -> list[HostStatus]:
+        """Every host that is not simply READY, by (pool, unit)."""
+        return [rows.read_status(row) for row in self._all(_STATUSES)]
+
+    def events(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 500,
+        subject_kind: SubjectKind | None = None,
+        subject: int | None = None,
+        project: str = "",
+        newest_first: bool = False,
+    ) -> list[Event]:
+        """Events behind `after` in sequence order, or the last ones first."""
+        statement = select(recorded).where(recorded.c.seq > after).limit(max(0, limit))
+        if subject_kind is not None:
+            statement = statement.where(recorded.c.subject_kind == subject_kind.value)
+        if subject is not None:
+            statement = statement.where(recorded.c.subject == subject)
+        if project:
+            statement = statement.where(recorded.c.project == project)
+        order = recorded.c.seq.desc() if newest_first else recorded.c.seq
+        return [rows.read_event(row) for row in self._all(statement.order_by(order))]
+
+    def last_seq(self) -> int:
+        """The sequence number of the newest event."""
+        return self._counter("event")
+
+    def work(self, subject: int) -> list[WorkItem]:
+        """Every item of a subject, by due time."""
+        return [rows.read_item(row) for row in self._all(_WORK, subject=subject)]
+
+    def due_work(self, now: int, *, limit: int, kinds: Sequence[WorkKind] = ()) -> list[WorkItem]:
+        """Items due at or before `now`."""
+        statement = _DUE
+        if kinds:
+            statement = statement.where(work.c.kind.in_([kind.value for kind in kinds]))
+        due = self._all(statement, now=now, limit=max(0, limit))
+        return [rows.read_item(row) for row in due]
+
+    def next_due(self) -> int | None:
+        """The earliest due time of any item."""
+        due: int | None = self._one(_NEXT_DUE)
+        return due
+
+    def idempotent(self, principal: str, method: str, call_id: str) -> IdempotentReply | None:
+        """What was answered earlier to this call."""
+        row = next(self._all(_REPLY, principal=principal, method=method, call_id=call_id), None)
+        return rows.read_reply(row) if row is not None else None
+
+    def usage(self, *, start: int, end: int, project: str = "", request: int = 0) -> list[UsageRecord]:
+        """Closed usage records overlapping [start, end), in the order they were recorded."""
+        statement = select(usage).where(usage.c.start < end, usage.c.end > start)
+        if project:
+            statement = statement.where(usage.c.project == project)
+        if request:
+            statement = statement.where(usage.c.request == request)
+        return [rows.read_usage(row) for row in self._all(statement.order_by(usage.c.id))]
+
+    def ledger_version(self) -> int:
+        """The version of the ledger."""
+        return self._counter("ledger")
+
+    def _counter(self, name: str) -> int:
+        return int(self._one(_COUNTER, name=name) or 0)
+
+    def meta(self, key: str) -> str | None:
+        """A small named value."""
+        value: str | None = self._one(_META, key=key)
+        return value
+
+    def peak(self, pool: str, cell: int, start: int, end: int) -> int:
+        """The largest sum of counts booked in a cell at any instant of [start, end)."""
+        return int(self._one(_PEAK, pool=pool, cell=cell, start=start, end=end))
+
+
+def _listing(query: RequestQuery) -> Select[Any]:
+    """The statement for a query; each condition has an index that begins with it, labels excepted."""
+    conditions: list[ColumnElement[bool]] = [literal(True)]
+    if not query.include_deleted:
+        conditions.append(request.c.deleted.is_(False))
+    if query.project:
+        conditions.append(request.c.project == query.project)
+    if query.projects:
+        conditions.append(request.c.project.in_(query.projects))
+    if query.states:
+        conditions.append(request.c.state.in_([state.value for state in query.states]))
+    if query.array:
+        conditions.append(request.c.array == query.array)
+    conditions += [has_label(key, value) for key, value in query.labels.items()]
+    if query.after is not None:
+        behind = request.c.id < query.after if query.newest_first else request.c.id > query.after
+        conditions.append(behind)
+    order = request.c.id.desc() if query.newest_first else request.c.id
+    return select(request.c.doc).where(and_(*conditions)).order_by(order).limit(max(0, query.limit))

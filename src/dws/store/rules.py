@@ -1,0 +1,50 @@
+"""What both stores do alike: how versions follow each other, what of a booking counts, what a
+recorded event is."""
+
+from __future__ import annotations
+
+from dws.model.booking import Booking, Stage
+from dws.model.errors import AlreadyExists, Conflict
+from dws.model.events import Event, NewEvent
+
+
+def check_version(noun: str, number: int, version: int, stored: int | None) -> None:
+    """Raise AlreadyExists or Conflict unless `version` follows the stored one (None: nothing stored)."""
+    if version == 1 and stored is not None:
+        raise AlreadyExists(f"{noun} {number} exists already, at version {stored}")
+    if version != (stored or 0) + 1:
+        was = f"version {stored}" if stored else "not there"
+        raise Conflict(f"{noun} {number}: version {version} was to be written, but it is {was}")
+
+
+def units_of(booking: Booking) -> tuple[int, ...]:
+    """Units that have a row: the drawn ones, none for an empty span."""
+    return booking.units if booking.span.length_s else ()
+
+
+def counts_of(booking: Booking) -> tuple[tuple[int, int], ...]:
+    """(cell, count) of a booking that counts against the fleet; none when ended, inside a parent or
+    of no length."""
+    if booking.stage is Stage.ENDED or booking.parent or not booking.span.length_s:
+        return ()
+    sums: dict[int, int] = {}
+    for part in booking.parts:
+        sums[part.cell] = sums.get(part.cell, 0) + part.count
+    return tuple((cell, count) for cell, count in sums.items() if count)
+
+
+def numbered(new: NewEvent, seq: int, subject_seq: int) -> Event:
+    """The event as recorded under these numbers."""
+    return Event(
+        seq=seq,
+        subject_seq=subject_seq,
+        at=new.at,
+        actor=new.actor,
+        subject_kind=new.subject_kind,
+        subject=new.subject,
+        body=new.body,
+        project=new.project,
+        name=new.name,
+        reason=new.reason,
+        call_id=new.call_id,
+    )
