@@ -73,14 +73,15 @@ def _shapes(declared: Table) -> dict[str, MachineShape]:
         entry.only("accelerator", "accelerators", "vcpus", "memory_gb")
         with declared.at(name):
             check_name(name)
-        written = entry.text("accelerator", "")
+        written, count = entry.text("accelerator", ""), entry.count("accelerators")
+        vcpus, memory_gb = entry.count("vcpus"), entry.count("memory_gb")
         with entry.at("accelerator" if written else "accelerators"):
             shapes[name] = MachineShape(
                 name=name,
                 accelerator=catalog.canonical_accelerator(written) or written,
-                accelerators=entry.count("accelerators"),
-                vcpus=entry.count("vcpus"),
-                memory_gb=entry.count("memory_gb"),
+                accelerators=count,
+                vcpus=vcpus,
+                memory_gb=memory_gb,
             )
     return shapes
 
@@ -149,20 +150,18 @@ def _pool(
         )
     backend = _name(entry, "backend", DEFAULT_BACKEND)
     hosts, domains = line.lay_out(entry, pool=name, levels=levels)
-    with entry.at():
-        return Pool(
-            name=name,
-            zone=zone,
-            shape=shapes[machine],
-            backend=backend,
-            hosts=hosts,
-            domains=domains,
-            overheads=_overheads(entry.table("overheads"), DEFAULT_OVERHEADS.get(backend, NO_OVERHEADS)),
-            price_micros_per_hour=_price(entry, "price")
-            if "price" in entry.values
-            else prices.get(price_key(shapes[machine]), 0),
-            unavailable=entry.text("unavailable", ""),
-        )
+    own_price = _price(entry, "price") if "price" in entry.values else None
+    return Pool(
+        name=name,
+        zone=zone,
+        shape=shapes[machine],
+        backend=backend,
+        hosts=hosts,
+        domains=domains,
+        overheads=_overheads(entry.table("overheads"), DEFAULT_OVERHEADS.get(backend, NO_OVERHEADS)),
+        price_micros_per_hour=prices.get(price_key(shapes[machine]), 0) if own_price is None else own_price,
+        unavailable=entry.text("unavailable", ""),
+    )
 
 
 def _overheads(entry: Table, default: Overheads) -> Overheads:

@@ -33,7 +33,7 @@ def read(text: str, *, source: str) -> Table:
         if where and where[1]:
             line, plain = int(where[1]), f"{plain} (column {where[2]})"
         else:
-            line = text.count("\n") + 1
+            line = text.rstrip().count("\n") + 1
         raise InvalidArgument(f"{source}:{line}: not TOML: {plain}", field="fleet") from None
     return Table(values=values, path=(), source=source, lines=lines_of(text))
 
