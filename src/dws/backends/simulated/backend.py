@@ -4,71 +4,71 @@
     release   ─▶ stopping ──release_s──▶ gone
 
 It is the world, not a part of the engine: it keeps its instances when the engine restarts, and it knows
-nothing of requests or bookings beyond the order it was given. Domain time comes from `advance`.
-A program is simulated by its environment: DWS_SIM_RUN_S is how long it runs once the whole gang is up
-(`sleep N` says the same), DWS_SIM_EXIT the status it ends with; without either it runs to the end.
+nothing of requests or bookings beyond the order it was given. Domain time comes from `advance`. What goes
+wrong is `faults.py`'s script and the verbs below (`lose`, `host_down`, `cut`, …); there is no chance here.
 """
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from dws.backends.simulated.faults import NO_FAULTS, Faults
+from dws.backends.simulated.machine import Gang, Machine, program
 from dws.engine.ports import (
     BackendUnavailable,
     Delivery,
     DeliveryState,
     Fact,
     FactKind,
+    InstanceOrder,
     Observations,
     Order,
     OrderRejected,
 )
 from dws.model.errors import NotFound
 
-
-_LOG_MAX = 100_000
-
-
-@dataclass(slots=True)
-class _Machine:
-    """One simulated instance."""
-
-    key: str
-    rank: int
-    pool: str
-    unit: int
-    address: str
-    size: int
-    run_s: int | None
-    exit_code: int
-    state: str = "booting"
-    ran_at: int = -1
+LOG_MAX: Final = 100_000
+_HOST_KINDS = (FactKind.HOST_DOWN, FactKind.HOST_UP)
 
 
 @dataclass(order=True, slots=True)
 class _Due:
     at: int
     number: int
-    what: str = field(compare=False)
-    machine: _Machine = field(compare=False)
+    happen: Callable[[], None] = field(compare=False)
 
 
 class SimulatedBackend:
-    """Deterministic, thread-safe, idempotent by order key. `boot_s` seconds from order to running."""
+    """Deterministic, thread-safe, idempotent by order key.
+
+    `boot_s` seconds pass from order to running, and up to `boot_jitter_s` more that depend on `seed` and
+    the instance alone. With both 0 an order is delivered at once.
+    """
 
     def __init__(
-        self, name: str = "simulated", *, boot_s: int = 0, faults: Faults = NO_FAULTS
+        self,
+        name: str = "simulated",
+        *,
+        seed: int = 0,
+        boot_s: int = 0,
+        boot_jitter_s: int = 0,
+        faults: Faults = NO_FAULTS,
     ) -> None:
         self.name = name
+        self.seed = seed
         self.boot_s = boot_s
+        self.boot_jitter_s = boot_jitter_s
         self.faults = faults
-        self.is_unavailable = False
         self._now = 0
-        self._machines: dict[tuple[str, int], _Machine] = {}
+        self._machines: dict[tuple[str, int], Machine] = {}
+        self._gangs: dict[str, Gang] = {}
+        self._dead_hosts: set[tuple[str, int]] = set()
+        self._last_words: dict[object, Fact] = {}
         self._due: list[_Due] = []
         self._number = 0
         self._log: list[Fact] = []
@@ -86,50 +86,45 @@ class SimulatedBackend:
             if self.faults.refuse:
                 return Delivery(state=DeliveryState.FAILED, cause=self.faults.refuse)
             attempt = int(order.key.split("-")[1])
-            failed = [i.rank for i in order.instances if (attempt, i.rank) in self.faults.fail_ranks]
-            made = [
-                self._make(order, i.rank, i.unit, i.host, attempt)
-                for i in order.instances
-                if i.rank not in failed
-            ]
+            self._now = max(self._now, order.issued_at)
+            failed = [i for i in order.instances if self._cannot_be_made(order.pool, i, attempt)]
+            made = [self._make(order, i, attempt) for i in order.instances if i not in failed]
             if failed:
-                cause = f"no capacity for rank {failed[0]}"
-                return Delivery(state=DeliveryState.FAILED, cause=cause)
-            if all(m.state == "running" for m in made):
                 return Delivery(
-                    state=DeliveryState.DELIVERED, addresses={m.rank: m.address for m in made}
+                    state=DeliveryState.FAILED,
+                    cause=f"no capacity for rank {failed[0].rank}",
+                    bad_hosts=tuple(i.unit for i in failed if (order.pool, i.unit) in self._dead_hosts),
                 )
+            if all(m.state == "running" for m in made):
+                up = {m.rank: m.address for m in made}
+                return Delivery(state=DeliveryState.DELIVERED, addresses=up)
             return Delivery(state=DeliveryState.UNDER_WAY)
 
     def release(self, order: Order, *, hard: bool = False) -> Delivery:
         """Give back; what is not there is given back already."""
         with self._lock:
             self._check_available()
-            pending = False
-            for instance in order.instances:
-                machine = self._machines.get((order.key, instance.rank))
-                if machine is None:
-                    continue
-                if self.faults.release_s:
-                    if machine.state != "stopping":
-                        machine.state = "stopping"
-                        self._at(self._now + self.faults.release_s, "gone", machine)
-                    pending = True
-                else:
-                    self._forget(machine)
+            there = [
+                m for i in order.instances if (m := self._machines.get((order.key, i.rank))) is not None
+            ]
+            if self.faults.lie_about_releases and not hard:
+                self._log += [m.fact(FactKind.RUNNING) for m in there]
+                return Delivery(state=DeliveryState.DELIVERED)
+            if there and self.faults.lose_releases and not hard:
+                return Delivery(state=DeliveryState.UNDER_WAY)
+            pending = [m for m in there if self._stop(m)]
             state = DeliveryState.UNDER_WAY if pending else DeliveryState.DELIVERED
             return Delivery(state=state)
 
     def observe(self, cursor: str) -> Observations:
-        """Facts since the cursor; from the empty one, what is true now and what was said last."""
+        """Facts since the cursor; from the empty one, or one too old, what is true now."""
         with self._lock:
             self._check_available()
             end = self._dropped + len(self._log)
-            if cursor:
-                facts = self._log[int(cursor) - self._dropped :]
-            else:
-                facts = [self._running(m) for m in self._machines.values() if m.state == "running"]
-                facts += [f for f in self._log if f.kind is not FactKind.RUNNING]
+            known = cursor and int(cursor) >= self._dropped
+            facts = self._log[int(cursor) - self._dropped :] if known else self._true_now()
+            if self.faults.stale:
+                facts = [told for fact in facts for told in (fact, *_of_the_attempt_before(fact))]
             if self.faults.reverse:
                 facts = facts[::-1]
             return Observations(facts=tuple(facts * self.faults.repeat), cursor=str(end))
@@ -140,7 +135,7 @@ class SimulatedBackend:
     def read_log(self, key: str, rank: int, *, offset: int, limit: int) -> tuple[bytes, int]:
         """One line, for everyone who ever ran."""
         with self._lock:
-            if (key, rank) not in self._machines and not any(f.key == key for f in self._log):
+            if (key, rank) not in self._machines and (key, rank) not in self._last_words:
                 raise NotFound(f"nothing is kept of {key}")
         text = f"simulated instance {key} rank {rank}\n".encode()
         part = text[offset : offset + limit]
@@ -156,33 +151,42 @@ class SimulatedBackend:
     def advance(self, now: int) -> None:
         """Let everything happen that is due by `now`."""
         with self._lock:
+            while self._due and self._due[0].at <= now:
+                due = heapq.heappop(self._due)
+                self._now = max(self._now, due.at)
+                due.happen()
             self._now = max(self._now, now)
-            while self._due and self._due[0].at <= self._now:
-                self._happen(heapq.heappop(self._due))
 
     # --- what a script does to the world --------------------------------------------------------
 
     def lose(self, key: str, rank: int, cause: str = "the instance vanished") -> None:
-        """An instance is gone without a word."""
+        """An instance is gone without a word. Harmless when there is none."""
         with self._lock:
-            machine = self._machines.pop((key, rank), None)
+            machine = self._machines.get((key, rank))
             if machine is not None:
-                machine.state = "gone"
-                self._say(FactKind.LOST, machine, detail=cause)
+                self._forget(machine, FactKind.LOST, detail=cause)
 
     def host_down(self, pool: str, unit: int, cause: str = "power failure") -> None:
-        """A host dies with everything on it."""
+        """A host dies with everything on it, and takes no orders until `host_up`."""
         with self._lock:
-            for place, machine in list(self._machines.items()):
-                if (machine.pool, machine.unit) == (pool, unit):
-                    machine.state = "gone"
-                    del self._machines[place]
-            self._log.append(Fact(kind=FactKind.HOST_DOWN, pool=pool, unit=unit, detail=cause))
+            for machine in [m for m in self._machines.values() if (m.pool, m.unit) == (pool, unit)]:
+                self._forget(machine)
+            self._dead_hosts.add((pool, unit))
+            self._say(Fact(kind=FactKind.HOST_DOWN, pool=pool, unit=unit, detail=cause))
 
     def host_up(self, pool: str, unit: int) -> None:
         """A host is there again."""
         with self._lock:
-            self._log.append(Fact(kind=FactKind.HOST_UP, pool=pool, unit=unit))
+            self._dead_hosts.discard((pool, unit))
+            self._say(Fact(kind=FactKind.HOST_UP, pool=pool, unit=unit))
+
+    def cut(self, pool: str, unit: int, seconds: int) -> None:
+        """What runs on a host cannot be seen for so long; it runs on all the same."""
+        with self._lock:
+            unseen = [m for m in self._machines.values() if (m.pool, m.unit) == (pool, unit)]
+            for machine in unseen:
+                self._say(machine.fact(FactKind.UNREACHABLE))
+                self._at(self._now + seconds, lambda m=machine: self._seen_again(m))  # type: ignore[misc]
 
     def say(self, kind: FactKind, key: str, rank: int) -> None:
         """Tell a fact about an instance, true or not."""
@@ -197,96 +201,118 @@ class SimulatedBackend:
     # --- inside -------------------------------------------------------------------------------
 
     def _check_available(self) -> None:
-        if self.is_unavailable:
+        if self.faults.unavailable:
             raise BackendUnavailable("the simulated fleet does not answer")
 
-    def _make(self, order: Order, rank: int, unit: int, host: str, attempt: int) -> _Machine:
-        place = (order.key, rank)
-        machine = self._machines.get(place)
+    def _cannot_be_made(self, pool: str, instance: InstanceOrder, attempt: int) -> bool:
+        dead = (pool, instance.unit) in self._dead_hosts
+        return dead or (attempt, instance.rank) in self.faults.fail_ranks
+
+    def _make(self, order: Order, instance: InstanceOrder, attempt: int) -> Machine:
+        machine = self._machines.get((order.key, instance.rank))
         if machine is not None:
             return machine
-        run_s, code = _program(order)
-        machine = _Machine(
-            order.key, rank, order.pool, unit, f"{host}.simulated", order.size, run_s, code
+        run_s, code = program(order.workload)
+        machine = Machine(
+            key=order.key,
+            rank=instance.rank,
+            pool=order.pool,
+            unit=instance.unit,
+            address=f"{instance.host}.simulated",
+            run_s=run_s,
+            exit_code=code,
         )
-        self._machines[place] = machine
-        silent = attempt <= self.faults.silent_attempts or unit in self.faults.silent_units
-        extra = self.faults.boot_extra_s if unit in self.faults.slow_units else 0
-        self._now = max(self._now, order.issued_at)
-        if silent:
+        self._machines[machine.place] = machine
+        self._gangs.setdefault(machine.gang, Gang(order.size)).members[machine.place] = machine
+        if attempt <= self.faults.silent_attempts or machine.unit in self.faults.silent_units:
             return machine
-        if self.boot_s + extra == 0:
+        boot_s = self._boot_s(machine)
+        if boot_s == 0:
             self._run(machine)
         else:
-            self._at(self._now + self.boot_s + extra, "running", machine)
+            self._at(self._now + boot_s, lambda: self._booted(machine))
         return machine
 
-    def _at(self, instant: int, what: str, machine: _Machine) -> None:
-        self._number += 1
-        heapq.heappush(self._due, _Due(instant, self._number, what, machine))
+    def _boot_s(self, machine: Machine) -> int:
+        extra = self.faults.boot_extra_s if machine.unit in self.faults.slow_units else 0
+        if not self.boot_jitter_s:
+            return self.boot_s + extra
+        seed = f"{self.seed}:{machine.key}:{machine.rank}".encode()
+        jitter = int.from_bytes(hashlib.blake2b(seed, digest_size=4).digest()) % (self.boot_jitter_s + 1)
+        return self.boot_s + jitter + extra
 
-    def _happen(self, due: _Due) -> None:
-        machine = due.machine
-        if machine.state == "gone" or self._machines.get((machine.key, machine.rank)) is not machine:
-            return
-        if due.what == "running" and machine.state == "booting":
+    def _booted(self, machine: Machine) -> None:
+        if machine.state == "booting":
             self._run(machine)
-            self._say(FactKind.RUNNING, machine)
-        elif due.what == "exited" and machine.state == "running":
-            machine.state = "exited"
-            self._say(FactKind.EXITED, machine, code=machine.exit_code)
-        elif due.what == "gone":
-            self._forget(machine)
-            self._say(FactKind.GONE, machine)
+            self._say(machine.fact(FactKind.RUNNING))
 
-    def _run(self, machine: _Machine) -> None:
+    def _run(self, machine: Machine) -> None:
+        """It is up; with the last one of its gang the programs begin, a replacement's at once."""
         machine.state = "running"
-        machine.ran_at = self._now
-        if machine.run_s is not None:
-            self._at(self._now + machine.run_s, "exited", machine)
+        for ready in self._gangs[machine.gang].came_up(machine):
+            if ready.run_s is not None:
+                self._at(self._now + ready.run_s, lambda m=ready: self._exit(m))  # type: ignore[misc]
 
-    def _forget(self, machine: _Machine) -> None:
+    def _exit(self, machine: Machine) -> None:
+        if machine.state == "running":
+            machine.state = "exited"
+            self._say(machine.fact(FactKind.EXITED))
+
+    def _stop(self, machine: Machine) -> bool:
+        """Begin to stop it; False when that is done at once."""
+        if not self.faults.release_s and machine.state != "stopping":
+            self._forget(machine)
+            return False
+        if machine.state != "stopping":
+            machine.state = "stopping"
+            self._at(self._now + self.faults.release_s, lambda: self._stopped(machine))
+        return True
+
+    def _stopped(self, machine: Machine) -> None:
+        if machine.state == "stopping":
+            self._forget(machine, FactKind.GONE)
+
+    def _seen_again(self, machine: Machine) -> None:
+        if machine.state != "gone":
+            self._say(machine.fact(FactKind.REACHABLE))
+
+    def _forget(self, machine: Machine, why: FactKind | None = None, *, detail: str = "") -> None:
         machine.state = "gone"
-        self._machines.pop((machine.key, machine.rank), None)
+        del self._machines[machine.place]
+        gang = self._gangs[machine.gang]
+        del gang.members[machine.place]
+        if not gang.members:
+            del self._gangs[machine.gang]
+        if why is not None:
+            self._say(machine.fact(why, detail=detail))
 
-    def _running(self, machine: _Machine) -> Fact:
-        return Fact(
-            kind=FactKind.RUNNING,
-            key=machine.key,
-            rank=machine.rank,
-            pool=machine.pool,
-            unit=machine.unit,
-            address=machine.address,
-        )
+    def _true_now(self) -> list[Fact]:
+        """What instances and hosts are like, and the last word of those that are no more."""
+        running = [m.fact(FactKind.RUNNING) for m in self._machines.values() if m.state == "running"]
+        return running + list(self._last_words.values())
 
-    def _say(
-        self, kind: FactKind, machine: _Machine, *, code: int | None = None, detail: str = ""
-    ) -> None:
-        self._log.append(
-            Fact(
-                kind=kind,
-                key=machine.key,
-                rank=machine.rank,
-                pool=machine.pool,
-                unit=machine.unit,
-                code=code,
-                address=machine.address,
-                detail=detail,
-            )
-        )
-        if len(self._log) > _LOG_MAX:
+    def _at(self, instant: int, happen: Callable[[], None]) -> None:
+        self._number += 1
+        heapq.heappush(self._due, _Due(instant, self._number, happen))
+
+    def _say(self, fact: Fact) -> None:
+        """Tell it now, and again to whoever asks for everything, unless it is about running."""
+        self._log.append(fact)
+        subject = (fact.pool, fact.unit) if fact.kind in _HOST_KINDS else (fact.key, fact.rank)
+        self._last_words.pop(subject, None)
+        if fact.kind not in (FactKind.RUNNING, FactKind.REACHABLE):
+            self._last_words[subject] = fact
+        if len(self._last_words) > LOG_MAX:
+            del self._last_words[next(iter(self._last_words))]
+        if len(self._log) > LOG_MAX:
             half = len(self._log) // 2
             del self._log[:half]
             self._dropped += half
 
 
-def _program(order: Order) -> tuple[int | None, int]:
-    """How long the order's program runs, None for as long as it may, and its exit status."""
-    workload = order.workload
-    if workload is None or not workload.command:
-        return None, 0
-    code = int(workload.environment.get("DWS_SIM_EXIT", "0"))
-    told = workload.environment.get("DWS_SIM_RUN_S")
-    if told is None and workload.command[0] == "sleep" and workload.command[-1].isdecimal():
-        told = workload.command[-1]
-    return (int(told) if told is not None and told.isdecimal() else None), code
+def _of_the_attempt_before(fact: Fact) -> tuple[Fact, ...]:
+    request, dash, rest = fact.key.partition("-")
+    attempt, more, incarnation = rest.partition("-")
+    if not dash or int(attempt) < 2:
+        return ()
+    return (replace(fact, key=f"{request}-{int(attempt) - 1}{more}{incarnation}"),)
