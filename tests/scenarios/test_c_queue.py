@@ -83,13 +83,13 @@ def test_c04_backfill_may_not_delay_the_head() -> None:
 def test_c05_a_stream_of_small_jobs_does_not_starve_a_big_one() -> None:
     """A big gang could wait for ever behind a stream of small ones."""
     world = World(f1())
-    for i in range(40):
+    for i in range(12):
         world.submit(f"s{i}", gpus=8, seconds=1800)
         world.advance(minutes=1)
     world.submit("big", gpus=32, hours=1)
     told = []
     behind_others = world.now()
-    for i in range(40, 240):
+    for i in range(12, 400):
         world.submit(f"s{i}", gpus=8, seconds=1800)
         world.advance(minutes=1)
         view = world.view("big")

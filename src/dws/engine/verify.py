@@ -29,7 +29,7 @@ def verify(reader: Reader) -> Verification:
     faults: list[str] = []
     faults += _units_are_held_once(fleet, bookings)
     faults += _peaks_within_capacity(reader, fleet, bookings)
-    requests = {r.id: r for r in all_requests(reader)}
+    requests: dict[int, CapacityRequest] = {r.id: r for r in all_requests(reader)}
     faults += _owners_agree(requests, bookings)
     count, story = _fold(reader)
     faults += _story_equals_rows(requests, story)

@@ -72,11 +72,24 @@ class Pool:
     price_micros_per_hour: int = 0
     unavailable: str = ""
     cells: tuple[Domain, ...] = field(init=False, default=())
+    _cell_of: tuple[int, ...] = field(init=False, default=(), compare=False, repr=False)
+    _groups: dict[str, tuple[tuple[int, ...], ...]] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         if len(set(self.hosts)) != len(self.hosts):
             raise InvalidArgument(f"pool {self.name}: two hosts share a name", field="hosts")
         object.__setattr__(self, "cells", self._cells())
+        of = tuple(i for i, cell in enumerate(self.cells) for _ in cell.units)
+        object.__setattr__(self, "_cell_of", of)
+        self._groups[POOL_LEVEL] = (tuple(range(len(self.cells))),)
+        for level in self.levels:
+            self._groups[level] = tuple(
+                tuple(i for i, c in enumerate(self.cells) if d.first <= c.first < d.first + d.size)
+                for d in self.domains
+                if d.level == level
+            )
 
     def _cells(self) -> tuple[Domain, ...]:
         whole = Domain(level=POOL_LEVEL, name=self.name, first=0, size=len(self.hosts))
@@ -111,25 +124,24 @@ class Pool:
         Raises InvalidArgument when the pool has no such level. Units outside every named domain of
         the level belong to no group.
         """
-        if level is None or level == POOL_LEVEL:
-            return (tuple(range(len(self.cells))),)
-        domains = [d for d in self.domains if d.level == level]
-        if not domains:
+        found = self._groups.get(level or POOL_LEVEL)
+        if found is None:
             known = ", ".join(self.levels) or "none"
             raise InvalidArgument(
                 f"within: pool {self.name} has no level '{level}' (it has: {known})", field="within"
             )
-        return tuple(
-            tuple(i for i, c in enumerate(self.cells) if d.first <= c.first < d.first + d.size)
-            for d in domains
-        )
+        return found
+
+    def largest_group(self, level: str | None) -> int:
+        """Units in the largest domain of a level; raises like `groups`."""
+        groups = self.groups(level)
+        return max((sum(self.cells[c].size for c in group) for group in groups), default=0)
 
     def cell_of(self, unit: int) -> int:
         """The index of the cell that unit belongs to."""
-        for index, cell in enumerate(self.cells):
-            if cell.first <= unit < cell.first + cell.size:
-                return index
-        raise InvalidArgument(f"pool {self.name} has no unit {unit}", field="unit")
+        if not 0 <= unit < len(self._cell_of):
+            raise InvalidArgument(f"pool {self.name} has no unit {unit}", field="unit")
+        return self._cell_of[unit]
 
     def domain_of(self, unit: int, level: str) -> str:
         """The name of the domain of `level` that holds `unit`, empty when none does."""

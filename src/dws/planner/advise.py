@@ -9,7 +9,6 @@ from dws.model.booking import Booking
 from dws.model.demand import Alternative, Demand
 from dws.model.names import RequestId
 from dws.model.request import CapacityRequest, RequestState
-from dws.planner import calendar as cal
 from dws.planner.backfill import Pass
 from dws.planner.explain import walk
 from dws.planner.options import PolicyOptions
@@ -229,8 +228,7 @@ def spare(
     del options
     calendar = snapshot.calendars[booking.pool]
     pool = calendar.pool
-    busy = cal.held_units(snapshot.bookings, pool.name) | set(calendar.unready_units())
-    busy |= set(lost_units)
+    unused = calendar.free_units()
     home = pool.cell_of(lost_units[0])
     group = next((g for g in pool.groups(within) if home in g), tuple(range(len(pool.cells))))
     found: list[int] = []
@@ -240,6 +238,6 @@ def spare(
             break
         end = max(booking.span.end, now + 1)
         least = calendar.least_free_in(cell, now, end)
-        free = [u for u in pool.cells[cell].units if u not in busy]
+        free = [u for u in unused[cell] if u not in lost_units]
         found += free[: min(need, least)]
     return tuple(found) if len(found) == len(lost_units) else None

@@ -12,14 +12,14 @@ ever moves earlier, except in repair. Which comes first is a total order, so equ
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER, Span
-from dws.planner import calendar as cal
-from dws.planner.calendar import PoolCalendar
+from dws.planner.calendar import PoolCalendar, draw
 from dws.planner.kernels import Ints
 from dws.planner.options import DEFAULT_POLICY, PolicyOptions
 from dws.planner.plan import Book, Decision, Move, Placement, Plan, Reason, Start, Withdraw
@@ -52,7 +52,8 @@ class Pass:
     now: int
     calendars: dict[str, PoolCalendar] = field(init=False)
     held: dict[str, Ints] = field(init=False)
-    busy: dict[str, set[int]] = field(init=False)
+    free: dict[str, list[list[int]]] = field(init=False)
+    _room: dict[tuple[str, str | None], int] = field(init=False)
     promises: dict[int, Booking] = field(init=False)
     decisions: list[Decision] = field(init=False)
     _candidates: dict[object, tuple[Candidate, ...]] = field(init=False)
@@ -60,14 +61,14 @@ class Pass:
     def __post_init__(self) -> None:
         self.calendars = {}
         self.held = {}
-        self.busy = {}
+        self.free = {}
+        self._room = {}
         self.decisions = []
         self._candidates = {}
-        waiting = {r.id for r in self.snapshot.queue}
         self.promises = {
-            b.owner: b
-            for b in self.snapshot.bookings.values()
-            if b.owner_kind is OwnerKind.REQUEST and b.stage is Stage.FIRM and b.owner in waiting
+            r.id: self.snapshot.bookings[r.booking]
+            for r in self.snapshot.queue
+            if r.booking is not None
         }
 
     # --- the steps ----------------------------------------------------------------------------
@@ -179,6 +180,8 @@ class Pass:
         kind = None if own else demand.alternatives
         if kind is not None and kind in hopeless:
             return False
+        if not any(self.has_room_now(c) for c in self.usable(request)):
+            return False
         lifted = self._lift(request)
         placement = self._best_now(request)
         self._drop(lifted)
@@ -201,10 +204,15 @@ class Pass:
 
     def _promise_others(self, waiting: list[CapacityRequest], protected: set[int]) -> None:
         promised = self._promised_accelerator_s()
+        behind: defaultdict[str, int] = defaultdict(int)
         given = 0
         none_for: set[object] = set()
         for request in waiting:
-            if request.id in self.promises or request.id in protected:
+            own = self.promises.get(request.id)
+            if own is not None:
+                behind[own.pool] = max(behind[own.pool], own.span.start)
+                continue
+            if request.id in protected:
                 continue
             if given >= self.options.promise_depth:
                 return
@@ -214,25 +222,30 @@ class Pass:
                 continue
             if kind in none_for and not aged:
                 continue
-            placement = self.with_slack(request)
+            placement = self.with_slack(request, behind)
             if placement is None or not (
                 aged or self._may_be_promised(request, placement, promised)
             ):
                 none_for.add(kind)
                 continue
             self._book(request, placement)
+            behind[placement.pool] = max(behind[placement.pool], placement.start)
             given += 1
 
-    def with_slack(self, request: CapacityRequest) -> Placement | None:
-        """The latest start to promise: earliest fit plus slack, or the earliest fit itself."""
+    def with_slack(
+        self, request: CapacityRequest, behind: Mapping[str, int] = MappingProxyType({})
+    ) -> Placement | None:
+        """The latest start to promise: earliest fit plus slack, and not before what is promised `behind`
+        whom it stands in each pool; the earliest fit itself when its window leaves nothing else.
+
+        Were a later promise put before an earlier one, it would be in the way when that request comes to
+        the head of the line; what is free before is used all the same, by starting, not by promising.
+        """
         first = self.best(request, after=max(self.now, request.not_again_before))
         if first is None:
             return None
         slack = int(self.options.promise_slack * first.duration_s)
-        if not slack:
-            return first
-        after = min(first.start + slack, request.demand.not_after)
-        return self.best(request, after=after) or first
+        return self.best(request, after=first.start + slack, behind=behind) or first
 
     def _may_be_promised(
         self, request: CapacityRequest, placement: Placement, promised: defaultdict[str, int]
@@ -278,24 +291,30 @@ class Pass:
         return found
 
     def best(
-        self, request: CapacityRequest, *, after: int, before: int = FOREVER
+        self,
+        request: CapacityRequest,
+        *,
+        after: int,
+        before: int = FOREVER,
+        behind: Mapping[str, int] = MappingProxyType({}),
     ) -> Placement | None:
-        """The placement that finishes first with its start in [after, before] and in the request's own
-        window; ties go to the alternative listed first."""
+        """The placement that finishes first with its start in [after, before], in the request's own window
+        and not before the pool's instant in `behind`; ties go to the alternative listed first."""
         after = max(after, request.demand.not_before, request.not_again_before)
         before = min(before, request.demand.not_after)
         best: Placement | None = None
         for candidate in self.usable(request):
             limit = before if best is None else min(before, best.span.end - candidate.length_s - 1)
-            if after > limit:
+            first = max(after, behind.get(candidate.pool.name, 0))
+            if first > limit:
                 continue
             found = self.calendar(candidate.pool.name).earliest(
                 candidate.count,
                 candidate.length_s,
                 within=candidate.within,
-                after=after,
+                after=first,
                 before=limit,
-                held=self.held_at(candidate.pool.name) if after == self.now else None,
+                held=self.held_at(candidate.pool.name) if first == self.now else None,
             )
             if found is not None:
                 best = Placement(
@@ -311,24 +330,37 @@ class Pass:
         """Units per cell that the table calls free now but that are not confirmed free yet."""
         held = self.held.get(pool)
         if held is None:
-            held = self.held[pool] = _not_confirmed_free(self.snapshot, pool, self.now)
+            held = self.held[pool] = self.snapshot.calendars[pool].not_confirmed_free(self.now)
         return held
+
+    def free_units(self, pool: str) -> list[list[int]]:
+        """Units nobody holds, per cell; what starts in this pass is taken from here."""
+        free = self.free.get(pool)
+        if free is None:
+            free = self.free[pool] = self.snapshot.calendars[pool].free_units()
+        return free
+
+    def has_room_now(self, candidate: Candidate) -> bool:
+        """A quick no: without enough free hosts in any group it cannot start, whatever is promised."""
+        key = (candidate.pool.name, candidate.within)
+        room = self._room.get(key)
+        if room is None:
+            free = self.free_units(candidate.pool.name)
+            groups = candidate.pool.groups(candidate.within)
+            room = max((sum(len(free[c]) for c in group) for group in groups), default=0)
+            self._room[key] = room
+        return room >= candidate.count
 
     # --- deciding -----------------------------------------------------------------------------
 
     def _start(self, request: CapacityRequest, placement: Placement) -> None:
         self._lift(request)
         self.promises.pop(request.id, None)
-        busy = self.busy.get(placement.pool)
-        if busy is None:
-            calendar = self.calendar(placement.pool)
-            busy = cal.held_units(self.snapshot.bookings, placement.pool)
-            busy |= set(calendar.unready_units())
-            self.busy[placement.pool] = busy
         pool = self.snapshot.fleet.pool(placement.pool)
         doubted = frozenset(u for p, u in self.snapshot.hosts if p == pool.name)
-        placement = replace(placement, parts=cal.drawn(pool, placement.parts, busy, doubted))
-        busy.update(u for p in placement.parts for u in p.units)
+        free = self.free_units(placement.pool)
+        placement = replace(placement, parts=draw(pool, placement.parts, free, doubted))
+        self._room.clear()
         self.calendar(placement.pool).take(
             placement.span.start, placement.span.end, placement.parts
         )
@@ -393,20 +425,6 @@ def usable(request: CapacityRequest, snapshot: FleetSnapshot) -> tuple[Candidate
     )
 
 
-def _not_confirmed_free(snapshot: FleetSnapshot, pool: str, now: int) -> Ints:
-    calendar = snapshot.calendars[pool]
-    held = calendar.nothing_held()
-    for booking in snapshot.bookings.values():
-        over = booking.pool == pool and booking.stage is Stage.LIVE and booking.span.end <= now
-        if over and not booking.parent and booking.owner_kind is not OwnerKind.OUTAGE:
-            for part in booking.parts:
-                held[part.cell] += part.count
-    for unit, status in calendar.unready_units().items():
-        if status.until and status.until <= now:
-            held[calendar.pool.cell_of(unit)] += 1
-    return held
-
-
 def still_holds(decision: Decision, snapshot: FleetSnapshot, now: int) -> Reason | None:
     """None when a decision made on an older snapshot may still be committed, else why not."""
     request = next((r for r in snapshot.queue if r.id == decision.request), None)
@@ -423,7 +441,6 @@ def still_holds(decision: Decision, snapshot: FleetSnapshot, now: int) -> Reason
         return Reason(code="TAKEN", text="the capacity was taken in the meantime")
     if isinstance(decision, Start):
         units = {u for p in placement.parts for u in p.units}
-        taken = cal.held_units(snapshot.bookings, placement.pool) | set(calendar.unready_units())
-        if units & taken:
+        if not units <= {u for cell in state.free_units(placement.pool) for u in cell}:
             return Reason(code="TAKEN", text="a host was taken in the meantime")
     return None

@@ -11,7 +11,6 @@ out. Bookings inside another booking belong to that one's calendar and are left 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 import numpy as np
 
@@ -23,22 +22,26 @@ from dws.planner import kernels
 _SPARE_ROWS = 64
 
 
-@lru_cache(maxsize=512)
-def _groups(pool: Pool, within: str | None) -> tuple[kernels.Ints, kernels.Ints]:
-    groups = pool.groups(within)
-    offsets = np.cumsum([0] + [len(g) for g in groups]).astype(np.int64)
-    return offsets, np.array([c for g in groups for c in g], dtype=np.int64)
-
-
 class PoolCalendar:
     """Free units per cell over time. `version` of nothing: callers serialise access."""
 
-    __slots__ = ("_bookings", "_free", "_rows", "_times", "_unready", "pool")
+    __slots__ = (
+        "_bookings",
+        "_free",
+        "_groups",
+        "_live",
+        "_rows",
+        "_times",
+        "_unready",
+        "pool",
+    )
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self._bookings: dict[int, Booking] = {}
+        self._live: dict[int, Booking] = {}
         self._unready: dict[int, HostStatus] = {}
+        self._groups: dict[str | None, tuple[kernels.Ints, kernels.Ints]] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -55,11 +58,14 @@ class PoolCalendar:
         if booking.parent or booking.owner_kind is OwnerKind.OUTAGE:
             return
         self._bookings[booking.id] = booking
+        if booking.stage is Stage.LIVE:
+            self._live[booking.id] = booking
         self._apply(booking, -1)
 
     def remove(self, booking: Booking) -> None:
         """Take back what `add` did with this very booking."""
         if self._bookings.pop(booking.id, None) is not None:
+            self._live.pop(booking.id, None)
             self._apply(booking, 1)
 
     def set_hosts(self, unready: Mapping[int, HostStatus]) -> None:
@@ -134,6 +140,8 @@ class PoolCalendar:
         copy = PoolCalendar.__new__(PoolCalendar)
         copy.pool = self.pool
         copy._bookings = dict(self._bookings)
+        copy._live = dict(self._live)
+        copy._groups = self._groups
         copy._unready = self._unready
         room = self._rows + _SPARE_ROWS
         copy._times = np.empty(room, dtype=np.int64)
@@ -160,7 +168,7 @@ class PoolCalendar:
 
         `held` are units per cell not confirmed free yet at `after`.
         """
-        offsets, cells = _groups(self.pool, within)
+        offsets, cells = self._cells_of(within)
         if held is None:
             held = self.nothing_held()
         start, group = kernels.earliest(
@@ -183,9 +191,37 @@ class PoolCalendar:
             least = np.maximum(least - held[own], 0)
         return int(start), choose_cells(own, least, count)
 
+    def _cells_of(self, within: str | None) -> tuple[kernels.Ints, kernels.Ints]:
+        found = self._groups.get(within)
+        if found is None:
+            groups = self.pool.groups(within)
+            offsets = np.cumsum([0] + [len(g) for g in groups]).astype(np.int64)
+            found = offsets, np.array([c for g in groups for c in g], dtype=np.int64)
+            self._groups[within] = found
+        return found
+
     def nothing_held(self) -> kernels.Ints:
         """A zero for each cell."""
         return np.zeros(len(self.pool.cells), dtype=np.int64)
+
+    def not_confirmed_free(self, now: int) -> kernels.Ints:
+        """Units per cell that the table calls free at `now` but that are not: of live bookings past their
+        end, and hosts past the instant they were expected back."""
+        held = self.nothing_held()
+        for booking in self._live.values():
+            if booking.span.end <= now:
+                for part in booking.parts:
+                    held[part.cell] += part.count
+        for unit, status in self._unready.items():
+            if status.until and status.until <= now:
+                held[self.pool.cell_of(unit)] += 1
+        return held
+
+    def free_units(self) -> list[list[int]]:
+        """For each cell the units on READY hosts that no live booking holds, whatever its span says."""
+        busy = {u for b in self._live.values() for p in b.parts for u in p.units}
+        busy.update(self._unready)
+        return [[u for u in cell.units if u not in busy] for cell in self.pool.cells]
 
     def free_during(self, start: int, end: int, cells: kernels.Ints) -> kernels.Ints:
         """The least number of free units of each of `cells` over [start, end)."""
@@ -196,13 +232,6 @@ class PoolCalendar:
     def least_free_in(self, cell: int, start: int, end: int) -> int:
         """The least number of free units of one cell over [start, end)."""
         return int(self.free_during(start, end, np.array([cell], dtype=np.int64))[0])
-
-    def group_free_at(self, instant: int, within: str | None) -> list[int]:
-        """Free units of each group of a level at an instant."""
-        offsets, cells = _groups(self.pool, within)
-        row = kernels.row_at(self._times, self._rows, instant)
-        free = np.maximum(self._free[row][cells], 0)
-        return [int(free[a:b].sum()) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
 
     def least_free(self, start: int, end: int) -> int:
         """The smallest entry of the table over [start, end): negative when overbooked."""
@@ -219,11 +248,6 @@ class PoolCalendar:
             if any(self._free[at, p.cell] < self._counted(p) for p in parts):
                 return max(0, int(self._times[at]) - start)
         return limit_s
-
-    def changes_after(self, instant: int) -> list[int]:
-        """The instants after `instant` at which anything changes, ascending."""
-        row = kernels.row_at(self._times, self._rows, instant)
-        return [int(t) for t in self._times[row + 1 : self._rows]]
 
     def rows(self) -> list[tuple[int, tuple[int, ...]]]:
         """The whole table, for comparing."""
@@ -251,31 +275,22 @@ def choose_cells(cells: kernels.Ints, least: kernels.Ints, count: int) -> tuple[
     return tuple(Part(cell=cell, count=n) for cell, n in sorted(taken.items()))
 
 
-def drawn(
-    pool: Pool, parts: tuple[Part, ...], busy: set[int], doubted: frozenset[int] = frozenset()
+def draw(
+    pool: Pool, parts: tuple[Part, ...], free: list[list[int]], doubted: frozenset[int]
 ) -> tuple[Part, ...]:
-    """Parts with their units drawn: the first of each cell not in `busy`, `doubted` ones last.
+    """Parts with their units drawn from `free` (per cell, which shrinks): the first, `doubted` ones last.
 
     Asserts that there are enough: counts per cell imply units (late binding).
     """
     out = []
     for part in parts:
-        free = [u for u in pool.cells[part.cell].units if u not in busy]
-        if doubted:
-            free.sort(key=lambda u: (u in doubted, u))
-        units = sorted(free[: part.count])
-        assert len(units) == part.count, (
-            f"pool {pool.name} cell {part.cell}: {part.count} promised by number, {len(units)} there"
+        there = free[part.cell]
+        assert len(there) >= part.count, (
+            f"pool {pool.name} cell {part.cell}: {part.count} promised by number, {len(there)} there"
         )
-        out.append(Part(cell=part.cell, count=part.count, units=tuple(units)))
+        if doubted:
+            there.sort(key=lambda u: (u in doubted, u))
+        units = tuple(sorted(there[: part.count]))
+        del there[: part.count]
+        out.append(Part(cell=part.cell, count=part.count, units=units))
     return tuple(out)
-
-
-def held_units(bookings: Mapping[int, Booking], pool: str) -> set[int]:
-    """Units in live bookings of the fleet itself, whatever their span says."""
-    return {
-        unit
-        for b in bookings.values()
-        if b.pool == pool and b.stage is Stage.LIVE and not b.parent
-        for unit in b.units
-    }

@@ -6,12 +6,11 @@ promises and everyone before it, and keeps it there. It decides nothing and is n
 
 from __future__ import annotations
 
-from dws.model.booking import OwnerKind, Stage
 from dws.model.request import CapacityRequest
 from dws.planner.backfill import Pass, standing, start_order
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Forecast, Placement, Reason
-from dws.planner.resolve import Candidate, candidates, has_level, largest_group
+from dws.planner.resolve import Candidate, candidates, has_level
 from dws.planner.snapshot import FleetSnapshot
 
 
@@ -143,16 +142,9 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
 def _free_in_groups(shadow: Pass, candidate: Candidate) -> list[int]:
     """Hosts free now in each group of the candidate's level: ready, and in no live booking."""
     pool = candidate.pool
-    unready = shadow.snapshot.calendars[pool.name].unready_units()
-    busy = {
-        u
-        for b in shadow.snapshot.bookings.values()
-        if b.pool == pool.name and b.stage is Stage.LIVE and b.owner_kind is not OwnerKind.OUTAGE
-        for u in b.units
-    }
+    free = shadow.snapshot.calendars[pool.name].free_units()
     return [
-        sum(1 for c in group for u in pool.cells[c].units if u not in busy and u not in unready)
-        for group in pool.groups(candidate.within)
+        sum(len(free[c]) for c in group) for group in pool.groups(candidate.within)
     ]
 
 
@@ -183,8 +175,8 @@ def why_never(request: CapacityRequest, snapshot: FleetSnapshot) -> Reason:
 
 def never_fits(every: tuple[Candidate, ...]) -> Reason:
     """What was asked, the most there is, and so what would fit."""
-    nearest = max(every, key=lambda c: largest_group(c.pool, c.within) - c.count)
-    most = largest_group(nearest.pool, nearest.within)
+    nearest = max(every, key=lambda c: c.pool.largest_group(c.within) - c.count)
+    most = nearest.pool.largest_group(nearest.within)
     per_host = nearest.pool.shape.accelerators
     level = nearest.within if nearest.within and has_level(nearest.pool, nearest.within) else "pool"
     facts: dict[str, int | str] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dws.model.booking import Booking, OwnerKind, Part, Stage
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
-from dws.planner.calendar import held_units
 from dws.planner.plan import Placement, Plan, Start, Withdraw
 from dws.planner.resolve import candidates
 from dws.planner.snapshot import FleetSnapshot
@@ -20,7 +19,7 @@ def check(plan: Plan, snapshot: FleetSnapshot) -> None:
         for b in snapshot.bookings.values()
         if b.owner_kind is OwnerKind.REQUEST and b.stage is Stage.FIRM
     }
-    taken = {name: held_units(snapshot.bookings, name) for name in calendars}
+    free = {name: {u for units in c.free_units() for u in units} for name, c in calendars.items()}
     waiting: dict[int, CapacityRequest] = {r.id: r for r in snapshot.queue}
     for decision in plan.decisions:
         before = own.pop(decision.request, None)
@@ -34,7 +33,7 @@ def check(plan: Plan, snapshot: FleetSnapshot) -> None:
         _gang_is_whole(placement, snapshot, decision.request)
         if isinstance(decision, Start):
             assert placement.start == plan.now
-            _units_are_free(placement, snapshot, taken[placement.pool])
+            _units_are_free(placement, free[placement.pool])
         calendars[placement.pool].take(placement.span.start, placement.span.end, placement.parts)
         if not isinstance(decision, Start):
             own[decision.request] = _as_booking(placement, decision.request)
@@ -57,13 +56,12 @@ def _gang_is_whole(placement: Placement, snapshot: FleetSnapshot, request_id: in
     assert any(cells <= set(g) for g in candidate.pool.groups(candidate.within)), "one group"
 
 
-def _units_are_free(placement: Placement, snapshot: FleetSnapshot, taken: set[int]) -> None:
-    unready = snapshot.calendars[placement.pool].unready_units()
+def _units_are_free(placement: Placement, free: set[int]) -> None:
     for part in placement.parts:
         assert len(part.units) == part.count, "a start names its units"
         for unit in part.units:
-            assert unit not in taken and unit not in unready, f"unit {unit} is not free"
-            taken.add(unit)
+            assert unit in free, f"unit {unit} is not free"
+            free.remove(unit)
 
 
 def _as_booking(placement: Placement, owner: int) -> Booking:

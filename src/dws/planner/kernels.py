@@ -14,7 +14,7 @@ in the project imports numba.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ try:
 
     def compiled(function: F) -> F:
         """Compile, and keep the result on disk for the next process."""
-        return njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+        return cast(F, njit(cache=True, nogil=True)(function))
 
 except ImportError:  # numba is missing: the same functions, interpreted
     IS_COMPILED = False

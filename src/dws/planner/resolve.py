@@ -31,7 +31,7 @@ class Candidate:
     @property
     def could_ever_fit(self) -> bool:
         """True when the empty pool has room for it, hosts that are down counted in."""
-        return largest_group(self.pool, self.within) >= self.count
+        return self.pool.largest_group(self.within) >= self.count
 
     @property
     def accelerators(self) -> int:
@@ -79,10 +79,3 @@ def hosts_needed(alternative: Alternative, pool: Pool) -> int:
     if alternative.shape:
         return alternative.count
     return -(-alternative.count // pool.shape.accelerators)
-
-
-def largest_group(pool: Pool, within: str | None) -> int:
-    """Hosts in the largest domain of a level."""
-    return max(
-        (sum(pool.cells[c].size for c in group) for group in pool.groups(within)), default=0
-    )

@@ -34,7 +34,7 @@ def build(
     ledger_version: int = 0,
 ) -> FleetSnapshot:
     """A snapshot with its calendars made from nothing."""
-    by_id = {b.id: b for b in bookings}
+    by_id: dict[int, Booking] = {b.id: b for b in bookings}
     statuses = {(h.pool, h.unit): h for h in hosts}
     calendars = {}
     for pool in fleet.pools:
