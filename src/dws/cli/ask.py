@@ -212,7 +212,7 @@ def _row(session: Session, option: QuoteOption, now: int) -> list[str]:
         machines,
         where,
         format_duration(option.duration_s),
-        f"{zones.short_time(start, session.zone, now=now)} ({zones.relative(start, now=now)})",
+        zones.beside(start, session.zone, now=now),
         zones.short_time(end, session.zone, now=now),
         f"{option.cost} {option.currency}",
     ]

@@ -89,4 +89,4 @@ def moment(session: Session, instant: str, now: int) -> str:
     at = zones.instant_of(instant)
     if at is None:
         return ""
-    return f"{zones.short_time(at, session.zone, now=now)} ({zones.relative(at, now=now)})"
+    return zones.beside(at, session.zone, now=now)

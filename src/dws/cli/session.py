@@ -1,6 +1,6 @@
 """What every command that talks to a server shares: its options, the client, the zone, the output.
 
-`with_session` puts `--address`, `--token-file`, `--project`, `-o`, `--tz` on a command and hands it a
+`with_session` puts `-o`, `--tz`, `--project`, `--address`, `--token-file` on a command and hands it a
 `Session`. Data goes to standard output and everything else to standard error, so that `-o json` prints
 data alone.
 """
@@ -11,7 +11,7 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -118,24 +118,23 @@ class Session:
 
 def with_session(command: F) -> F:
     """Give a command the shared options and, as its first argument, the session made of them."""
+    return _with_options(command, (*_OUTPUT, *_SERVER))
 
+
+def with_output(command: F) -> F:
+    """As `with_session`, for a command that needs no server: only `-o` and `--tz`."""
+    return _with_options(command, _OUTPUT)
+
+
+def _with_options(command: F, options: Sequence[Callable[[Any], Any]]) -> F:
     @functools.wraps(command)
-    def inner(
-        *args: Any, address: str, token_file: str, project: str, output: str, tz: str, **kwargs: Any
-    ) -> Any:
+    def inner(*args: Any, output: str, tz: str, **kwargs: Any) -> Any:
+        where = {name: kwargs.pop(name, "") for name in ("address", "token_file", "project")}
         machine = click.get_current_context().find_root().obj or Machine()
-        session = Session(
-            machine=machine,
-            address=address,
-            token_file=token_file,
-            project=project,
-            output=output,
-            tz=tz,
-        )
-        return command(session, *args, **kwargs)
+        return command(Session(machine=machine, output=output, tz=tz, **where), *args, **kwargs)
 
     own = inner.__dict__.pop("__click_params__", [])
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         inner = option(inner)
     inner.__dict__["__click_params__"] += own  # click reads the list backwards: these come last in --help
     return inner  # type: ignore[return-value]
@@ -147,7 +146,7 @@ def _complete_zone(_ctx: click.Context, _param: click.Parameter, incomplete: str
     return sorted(z for z in available_timezones() if z.startswith(incomplete))
 
 
-_OPTIONS: Final = (
+_OUTPUT: Final = (
     click.option(
         "-o",
         "--output",
@@ -156,7 +155,6 @@ _OPTIONS: Final = (
         show_default=True,
         help="How to print the answer; json is the API's JSON.",
     ),
-    click.option("-p", "--project", default="", help="Project. [default: $DWS_PROJECT or 'default']"),
     click.option(
         "--tz",
         default="",
@@ -164,6 +162,9 @@ _OPTIONS: Final = (
         shell_complete=_complete_zone,
         help="Time zone to read and write times in. [default: yours]",
     ),
+)
+_SERVER: Final = (
+    click.option("-p", "--project", default="", help="Project. [default: $DWS_PROJECT or 'default']"),
     click.option(
         "--address",
         default="",

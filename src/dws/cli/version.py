@@ -6,11 +6,11 @@ from importlib import metadata
 
 import click
 
-from dws.cli.session import Session, with_session
+from dws.cli.session import Session, with_output
 
 
 @click.command()
-@with_session
+@with_output
 def version(session: Session) -> None:
     """The version of this command and of the Python it runs on; asks no server.
 

@@ -157,6 +157,11 @@ def relative(instant: int, *, now: int) -> str:
     return f"in {rough(instant - now)}" if instant > now else f"{rough(now - instant)} ago"
 
 
+def beside(instant: int, zone: tzinfo, *, now: int) -> str:
+    """Short and relative: "14:05 (in 2h05m)"."""
+    return f"{short_time(instant, zone, now=now)} ({relative(instant, now=now)})"
+
+
 def echo_time(instant: int, zone: tzinfo) -> str:
     """Local and UTC, with the zone's name, as told before anything is asked for."""
     utc = datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
