@@ -18,7 +18,7 @@ import structlog
 
 from dws.backends import registry
 from dws.declared import demo, fleetfile
-from dws.engine.app import CLOCK_KEY, Engine
+from dws.engine.app import CLOCK_KEY, Engine, run_here
 from dws.engine.clock import SystemClock, VirtualClock
 from dws.engine.loop import CallerPool, Loop
 from dws.engine.ports import Backend, Clock, Meters, Store
@@ -161,7 +161,7 @@ def open_system(settings: Settings, *, meters: Meters | None = None) -> System:
             clock=clock,
             policy=settings.policy,
             meters=meters,
-            **({} if callers is None else {"run_all": callers.run_all}),
+            run_all=callers.run_all if callers is not None else run_here,
         )
         _declare_fleet(engine, settings, backends)
     except BaseException:
@@ -204,7 +204,7 @@ def _backends(settings: Settings, clock: Clock) -> dict[str, Backend]:
         "accelerators": settings.accelerators,
     }
     return {
-        name: registry.create(name, {**context, **settings.backends.get(name, {})})
+        name: registry.create(name, settings.backends.get(name, {}), context)
         for name in wanted
     }
 
