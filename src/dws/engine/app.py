@@ -441,7 +441,8 @@ class Engine:
         name: str = "",
         newest_first: bool = False,
     ) -> list[ev.Event]:
-        """Recorded facts the caller may see; with `name` those of one request."""
+        """Recorded facts the caller may see; with `name` those of one request. None means: none behind
+        `after`, however many there are of others'."""
         if project:
             access.may_read(who, project)
         with self._store.read() as reader:
@@ -454,10 +455,14 @@ class Engine:
                     subject=request.id,
                     newest_first=newest_first,
                 )
-            found = reader.events(
-                after=after, limit=limit, project=project, newest_first=newest_first
-            )
-        return [e for e in found if not who.projects or not e.project or e.project in who.projects]
+            while True:
+                found = reader.events(
+                    after=after, limit=limit, project=project, newest_first=newest_first
+                )
+                seen = [e for e in found if _may_see(who, e)]
+                if seen or newest_first or len(found) < limit:
+                    return seen
+                after = found[-1].seq
 
     def last_seq(self) -> int:
         """The sequence number of the newest event."""
@@ -525,6 +530,10 @@ class Engine:
             self._last_seq = max(self._last_seq, events[-1].seq)
             self._news.notify_all()
         self._meters.happened(events)
+
+
+def _may_see(who: Principal, event: ev.Event) -> bool:
+    return not who.projects or not event.project or event.project in who.projects
 
 
 class _Hints:

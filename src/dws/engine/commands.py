@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dws.model.demand import Demand
+from dws.model.demand import Alternative, Demand
 from dws.model.request import HostLossPolicy, Workload
 
 
@@ -29,11 +29,15 @@ class Submit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amend:
     """Change a waiting request; None keeps what is. Its age in the queue stays. `wait_s` is how much
-    longer it may wait, from now."""
+    longer it may wait, from now. `demand` replaces the whole demand; `alternatives`, `not_before` and
+    `not_after` a part of it."""
 
     project: str
     name: str
     demand: Demand | None = None
+    alternatives: tuple[Alternative, ...] | None = None
+    not_before: int | None = None
+    not_after: int | None = None
     wait_s: int | None = None
     priority: int | None = None
     labels: dict[str, str] | None = None

@@ -154,10 +154,14 @@ def check_submission(command: Submit) -> None:
         raise InvalidArgument(
             f"array: {command.array} is outside 0 … {ARRAY_MAX}", field="array"
         )
-    if abs(command.priority) > PRIORITY_MAX:
+    check_priority(command.priority)
+
+
+def check_priority(priority: int) -> None:
+    """Raises InvalidArgument when a priority is outside its bounds."""
+    if abs(priority) > PRIORITY_MAX:
         raise InvalidArgument(
-            f"priority: {command.priority} is outside -{PRIORITY_MAX} … {PRIORITY_MAX}",
-            field="priority",
+            f"priority: {priority} is outside -{PRIORITY_MAX} … {PRIORITY_MAX}", field="priority"
         )
 
 
@@ -219,10 +223,11 @@ def _amend(w: Write, command: Amend) -> CapacityRequest:
             f"request '{request.name}' is {request.state}; only a waiting request can be amended "
             "('dws extend' gives a running one more time)"
         )
-    demand = command.demand or request.demand
+    demand = _amended(command.demand or request.demand, command)
     if command.wait_s is not None:
         demand = window(w.now, replace(demand, not_after=FOREVER), command.wait_s)
     priority = request.priority if command.priority is None else command.priority
+    check_priority(priority)
     labels = request.labels if command.labels is None else check_labels(command.labels)
     workload = request.workload if command.workload is None else command.workload
     check_workload(workload)
@@ -242,6 +247,15 @@ def _amend(w: Write, command: Amend) -> CapacityRequest:
         on_host_loss=command.on_host_loss or request.on_host_loss,
     )
     return w.apply(request, event)
+
+
+def _amended(demand: Demand, command: Amend) -> Demand:
+    """The demand with the parts that were sent in place of its own."""
+    return Demand(
+        alternatives=demand.alternatives if command.alternatives is None else command.alternatives,
+        not_before=demand.not_before if command.not_before is None else command.not_before,
+        not_after=demand.not_after if command.not_after is None else command.not_after,
+    )
 
 
 def cancel(

@@ -179,7 +179,8 @@ class Forecast(Answer):
 
 
 class Request(Answer):
-    """A capacity request. Empty strings are instants not reached yet."""
+    """A capacity request. Empty strings are instants not reached yet; `cost` is empty except where one
+    request is got by name."""
 
     id: str
     name: str
@@ -335,7 +336,7 @@ class ApplyFleetAnswer(Answer):
 
 
 class Event(Answer):
-    """One recorded fact; `data` is its body."""
+    """One recorded fact; `data` is its body, `requestId` the caller's name for the call that led to it."""
 
     seq: int
     at: str
@@ -347,6 +348,7 @@ class Event(Answer):
     name: str
     reason: str
     data: dict[str, object]
+    request_id: str = ""
 
 
 class EventList(Answer):
