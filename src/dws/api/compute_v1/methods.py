@@ -1,0 +1,7 @@
+"""Every method of the Compute door."""
+
+from __future__ import annotations
+
+from typing import Final
+
+METHODS: Final = ()
