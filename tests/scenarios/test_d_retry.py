@@ -77,12 +77,11 @@ def test_d06_a_lost_wake_up_is_found_by_the_watchdog() -> None:
     """A request could wait for ever beside free hosts because one wake-up was lost."""
     world = World(f1(), PolicyOptions(full_plan_interval_s=600))
     engine = world.engine
-    engine._planned_version = 10**9  # what a lost wake-up looks like: nobody thinks there is work
     original = engine._plan
     engine._plan = lambda now: 0  # type: ignore[method-assign]
     world.submit("x", gpus=8, hours=1)
     engine._plan = original  # type: ignore[method-assign]
-    engine._planned_version = engine.books.version
+    engine._planned = engine.books.stirred  # what a lost wake-up looks like
     assert world.state("x") is S.PENDING
     world.advance(minutes=11)
     assert world.state("x") is S.ACTIVE

@@ -75,10 +75,9 @@ class NoMeters:
         """These events were committed."""
 
 
-def run_here(work: Callable[[Job], None], jobs: list[Job]) -> None:
-    """Carry jobs out one after the other, in this thread."""
-    for job in jobs:
-        work(job)
+def run_here(work: Callable[[list[Job]], None], jobs: list[Job]) -> None:
+    """Carry jobs out in this thread."""
+    work(jobs)
 
 
 class Engine:
@@ -97,18 +96,19 @@ class Engine:
         process_clock: ProcessClock | None = None,
         ids: IdSource | None = None,
         meters: Meters | None = None,
-        run_all: Callable[[Callable[[Job], None], list[Job]], None] = run_here,
+        run_all: Callable[[Callable[[list[Job]], None], list[Job]], None] = run_here,
     ) -> None:
         self.policy = policy
         self.books = Books()
         self._store = store
         self._backends = dict(backends)
+        self._timed = [b for b in backends.values() if isinstance(b, HasTimers)]
         self._clock = clock
         self._meters = meters or NoMeters()
         self._driving = threading.RLock()
         self._news = threading.Condition()
         self._last_seq = 0
-        self._planned_version = -1
+        self._planned = -1
         self._planned_at = 0
         self._look_again_at: int | None = None
         self._forecast: tuple[int, int, dict[int, Forecast]] = (-1, -1, {})
@@ -166,9 +166,8 @@ class Engine:
         """Do everything that is due at the present instant, until nothing more happens."""
         with self._driving:
             now = self._clock.now()
-            for backend in self._backends.values():
-                if isinstance(backend, HasTimers):
-                    backend.advance(now)
+            for backend in self._timed:
+                backend.advance(now)
             for _ in range(ROUNDS_MAX):
                 did = sum(observer.observe() for observer in self.observers)
                 did += self.work(now)
@@ -186,18 +185,21 @@ class Engine:
         """Plan if anything the planner sees has changed, if time alone calls for it, or if it has not been
         done for `full_plan_interval_s`: what that last look starts had lost its wake-up."""
         due = self._look_again_at is not None and self._look_again_at <= now
-        idle = self.books.version == self._planned_version and not due
+        idle = self.books.stirred == self._planned and not due
         if idle and now < self._planned_at + self.policy.full_plan_interval_s:
             return 0
+        self._planned_at = now
+        if not self.books.waiting:
+            self._planned, self._look_again_at = self.books.stirred, None
+            return 0
         began = stopwatch()
-        before = self.books.version
+        seen, version = self.books.stirred, self.books.version
         plan = plan_once(self.books, self.committer, self.policy, now)
         self._meters.planned(stopwatch() - began)
-        self._planned_at = now
         again = plan.look_again_at
         self._look_again_at = again if again is None or again > now else now + 1
-        own = bool(plan.decisions) and self.books.version == before + 1
-        self._planned_version = self.books.version if own or not plan.decisions else -1
+        alone = self.books.version == version + bool(plan.decisions)
+        self._planned = self.books.stirred if alone else seen
         late = [str(d.request) for d in plan.decisions if isinstance(d, Start)]
         if idle and late:
             note = ev.Noted(what="a wake-up was lost", facts={"requests": " ".join(late)})
@@ -210,8 +212,8 @@ class Engine:
         """The next instant at which there is something to do, None when there never will be."""
         with self._store.read() as reader:
             dues = [reader.next_due(), self._look_again_at]
-        dues += [b.next_due() for b in self._backends.values() if isinstance(b, HasTimers)]
-        if self.books.version != self._planned_version:
+        dues += [b.next_due() for b in self._timed]
+        if self.books.stirred != self._planned:
             dues.append(self._clock.now())
         return min((due for due in dues if due is not None), default=None)
 

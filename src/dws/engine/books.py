@@ -6,7 +6,8 @@
 
 Books mirrors the committed store exactly. A writer changes it as it writes and a failed write is undone
 from the journal, so what one command of a batch did is seen by the next. The version is the store's
-ledger version; a plan made on another version is re-checked before it is committed.
+ledger version; a plan made on another version is re-checked before it is committed. `stirred` grows with
+each change that could let something start or break a promise: what calls for another plan.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from collections.abc import Callable
 
 from dws.engine.ports import Reader
 from dws.model.booking import Booking, Stage
+from dws.model.demand import Alternative
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.planner.calendar import PoolCalendar
+from dws.planner.resolve import Candidate
 from dws.planner.snapshot import FleetSnapshot
 
 EMPTY_FLEET = Fleet(zones=(), pools=())
@@ -37,6 +40,8 @@ class Books:
         self.holding: dict[int, CapacityRequest] = {}
         self.hosts: dict[tuple[str, int], HostStatus] = {}
         self.calendars: dict[str, PoolCalendar] = {}
+        self.stirred = 0
+        self._usable: dict[tuple[Alternative, ...], tuple[Candidate, ...]] = {}
         self._journal: list[Callable[[], None]] = []
 
     def load(self, reader: Reader) -> None:
@@ -53,6 +58,7 @@ class Books:
         self.hosts = {(h.pool, h.unit): h for h in reader.host_statuses()}
         self._rebuild_calendars()
         self._journal.clear()
+        self.stirred += 1
 
     def snapshot(self) -> FleetSnapshot:
         """An independent copy for a planner, at the present version."""
@@ -64,6 +70,7 @@ class Books:
                 hosts=dict(self.hosts),
                 queue=tuple(self.waiting.values()),
                 calendars={name: c.fork() for name, c in self.calendars.items()},
+                usable=self._usable,
             )
 
     # --- changes, each with its undo ----------------------------------------------------------
@@ -95,6 +102,8 @@ class Books:
         """A request is new or changed; a terminal one is forgotten."""
         before = self.waiting.get(request.id) or self.holding.get(request.id)
         self._place(request.id, request)
+        if request.state.is_waiting:
+            self.stirred += 1
         self._journal.append(lambda: self._place(request.id, before))
 
     def _place(self, request_id: int, request: CapacityRequest | None) -> None:
@@ -112,6 +121,8 @@ class Books:
         """A booking is new or changed; an ended one is forgotten."""
         before = self.bookings.get(booking.id)
         after = None if booking.stage is Stage.ENDED else booking
+        if after is None or (before and (before.span, before.parts) != (after.span, after.parts)):
+            self.stirred += 1
         self._exchange(before, after)
         self._journal.append(lambda: self._exchange(after, before))
 
@@ -128,6 +139,7 @@ class Books:
         key = (status.pool, status.unit)
         before = self.hosts.get(key)
         self._set_host(key, status)
+        self.stirred += 1
         self._journal.append(lambda: self._set_host(key, before))
 
     def _set_host(self, key: tuple[str, int], status: HostStatus | None) -> None:
@@ -150,6 +162,7 @@ class Books:
         before = self.fleet
         self.fleet = fleet
         self._rebuild_calendars()
+        self.stirred += 1
 
         def undo() -> None:
             self.fleet = before
@@ -164,6 +177,7 @@ class Books:
                 calendar.prune(now)
 
     def _rebuild_calendars(self) -> None:
+        self._usable = {}
         self.calendars = {p.name: PoolCalendar(p) for p in self.fleet.pools}
         for booking in self.bookings.values():
             if booking.pool in self.calendars:

@@ -15,13 +15,14 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from dws.engine.books import Books
 from dws.engine.ports import Clock, Hints, IdSource, Store
 from dws.engine.write import Write
-from dws.model.errors import Unavailable
+from dws.model.errors import DwsError, Unavailable
 from dws.model.events import Event
 from dws.planner.options import PolicyOptions
 
@@ -111,6 +112,7 @@ class Committer:
         """One transaction for the batch. A unit that fails is undone alone; a transaction that fails
         takes all its units with it, and the books are read again before the next one, because whether a
         failed commit happened is the store's to say."""
+        alone = len(batch) == 1
         done: list[tuple[_Unit, Any]] = []
         failed: list[tuple[_Unit, BaseException]] = []
         told: list[Event] = []
@@ -128,19 +130,21 @@ class Committer:
                             tx, self._books, self._policy, self._ids, now, unit.actor, unit.call_id
                         )
                         try:
-                            with write.part():
+                            with nullcontext() if alone else write.part():
                                 answer = unit.work(write)
                                 write.seal()
                         except Unavailable:
                             raise
                         except Exception as error:
+                            if alone:
+                                raise
                             failed.append((unit, error))
                         else:
                             done.append((unit, answer))
                             told += write.events
             except BaseException as error:
                 self._books.undo_to(mark)
-                self._in_doubt = True
+                self._in_doubt = not isinstance(error, DwsError) or isinstance(error, Unavailable)
                 for unit in batch:
                     unit.answer.set_exception(error)
                 if not isinstance(error, Exception):

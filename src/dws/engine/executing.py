@@ -58,7 +58,7 @@ class Executor:
         backends: Mapping[str, Backend],
         process_clock: ProcessClock,
         fleet: Callable[[], Fleet],
-        run_all: Callable[[Callable[[Job], None], list[Job]], None],
+        run_all: Callable[[Callable[[list[Job]], None], list[Job]], None],
     ) -> None:
         self._store = store
         self._committer = committer
@@ -99,11 +99,20 @@ class Executor:
         backend = self._backends.get(pool.backend)
         return Job(item, backend, tuple(orders_for(request, item, self._fleet())))
 
-    def _carry_out(self, job: Job) -> None:
+    def _carry_out(self, jobs: list[Job]) -> None:
+        """Call for each job, then write what came back."""
+        done = [(job, self._call_all(job)) for job in jobs]
+        self._committer.write(lambda w: self._apply_all(w, done), actor="executor")
+
+    def _call_all(self, job: Job) -> Outcome:
         outcome: Outcome = None
         for order in job.orders:
             outcome = _worse(outcome, self._call(job, order))
-        self._committer.write(lambda w: self._apply(w, job, outcome), actor="executor")
+        return outcome
+
+    def _apply_all(self, w: Write, done: list[tuple[Job, Outcome]]) -> None:
+        for job, outcome in done:
+            self._apply(w, job, outcome)
 
     def _call(self, job: Job, order: Order) -> Outcome:
         backend = job.backend

@@ -31,14 +31,14 @@ class CallerPool:
         self._pool = ThreadPoolExecutor(CALLERS, thread_name_prefix="dws-caller")
         self._report = report
 
-    def run_all(self, work: Callable[[Job], None], jobs: list[Job]) -> None:
-        """Hand the jobs over and return at once."""
+    def run_all(self, work: Callable[[list[Job]], None], jobs: list[Job]) -> None:
+        """Hand the jobs over, each on its own, and return at once."""
         for job in jobs:
             self._pool.submit(self._guarded, work, job)
 
-    def _guarded(self, work: Callable[[Job], None], job: Job) -> None:
+    def _guarded(self, work: Callable[[list[Job]], None], job: Job) -> None:
         try:
-            work(job)
+            work([job])
         except (DwsError, OSError, AssertionError, ValueError, RuntimeError) as error:
             self._report(f"{job.item.kind} of request {job.item.subject}", error)
 

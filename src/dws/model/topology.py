@@ -76,6 +76,7 @@ class Pool:
     _groups: dict[str, tuple[tuple[int, ...], ...]] = field(
         init=False, default_factory=dict, compare=False, repr=False
     )
+    _largest: dict[str, int] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(set(self.hosts)) != len(self.hosts):
@@ -90,6 +91,9 @@ class Pool:
                 for d in self.domains
                 if d.level == level
             )
+        for level, groups in self._groups.items():
+            sizes = (sum(self.cells[c].size for c in group) for group in groups)
+            self._largest[level] = max(sizes, default=0)
 
     def _cells(self) -> tuple[Domain, ...]:
         whole = Domain(level=POOL_LEVEL, name=self.name, first=0, size=len(self.hosts))
@@ -134,8 +138,8 @@ class Pool:
 
     def largest_group(self, level: str | None) -> int:
         """Units in the largest domain of a level; raises like `groups`."""
-        groups = self.groups(level)
-        return max((sum(self.cells[c].size for c in group) for group in groups), default=0)
+        self.groups(level)
+        return self._largest[level or POOL_LEVEL]
 
     def cell_of(self, unit: int) -> int:
         """The index of the cell that unit belongs to."""

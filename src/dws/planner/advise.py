@@ -228,7 +228,6 @@ def spare(
     del options
     calendar = snapshot.calendars[booking.pool]
     pool = calendar.pool
-    unused = calendar.free_units()
     home = pool.cell_of(lost_units[0])
     group = next((g for g in pool.groups(within) if home in g), tuple(range(len(pool.cells))))
     found: list[int] = []
@@ -238,6 +237,6 @@ def spare(
             break
         end = max(booking.span.end, now + 1)
         least = calendar.least_free_in(cell, now, end)
-        free = [u for u in unused[cell] if u not in lost_units]
+        free = [u for u in calendar.idle_units(cell) if u not in lost_units]
         found += free[: min(need, least)]
     return tuple(found) if len(found) == len(lost_units) else None

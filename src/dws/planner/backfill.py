@@ -19,7 +19,7 @@ from types import MappingProxyType
 from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER, Span
-from dws.planner.calendar import PoolCalendar, draw
+from dws.planner.calendar import PoolCalendar
 from dws.planner.kernels import Ints
 from dws.planner.options import DEFAULT_POLICY, PolicyOptions
 from dws.planner.plan import Book, Decision, Move, Placement, Plan, Reason, Start, Withdraw
@@ -52,19 +52,15 @@ class Pass:
     now: int
     calendars: dict[str, PoolCalendar] = field(init=False)
     held: dict[str, Ints] = field(init=False)
-    free: dict[str, list[list[int]]] = field(init=False)
-    _room: dict[tuple[str, str | None], int] = field(init=False)
+    _rooms: dict[tuple[str, str | None], int] = field(init=False)
     promises: dict[int, Booking] = field(init=False)
     decisions: list[Decision] = field(init=False)
-    _candidates: dict[object, tuple[Candidate, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.calendars = {}
         self.held = {}
-        self.free = {}
-        self._room = {}
+        self._rooms = {}
         self.decisions = []
-        self._candidates = {}
         self.promises = {
             r.id: self.snapshot.bookings[r.booking]
             for r in self.snapshot.queue
@@ -180,7 +176,7 @@ class Pass:
         kind = None if own else demand.alternatives
         if kind is not None and kind in hopeless:
             return False
-        if not any(self.has_room_now(c) for c in self.usable(request)):
+        if not self.has_room_now(request):
             return False
         lifted = self._lift(request)
         placement = self._best_now(request)
@@ -285,9 +281,9 @@ class Pass:
     def usable(self, request: CapacityRequest) -> tuple[Candidate, ...]:
         """The request's candidates that could ever fit, in pools that are available."""
         kind = request.demand.alternatives
-        found = self._candidates.get(kind)
+        found = self.snapshot.usable.get(kind)
         if found is None:
-            found = self._candidates[kind] = usable(request, self.snapshot)
+            found = self.snapshot.usable[kind] = usable(request, self.snapshot)
         return found
 
     def best(
@@ -333,37 +329,28 @@ class Pass:
             held = self.held[pool] = self.snapshot.calendars[pool].not_confirmed_free(self.now)
         return held
 
-    def free_units(self, pool: str) -> list[list[int]]:
-        """Units nobody holds, per cell; what starts in this pass is taken from here."""
-        free = self.free.get(pool)
-        if free is None:
-            free = self.free[pool] = self.snapshot.calendars[pool].free_units()
-        return free
+    def has_room_now(self, request: CapacityRequest) -> bool:
+        """A quick no: without enough idle hosts in any group it cannot start, whatever is promised."""
+        return any(self._room(c.pool.name, c.within) >= c.count for c in self.usable(request))
 
-    def has_room_now(self, candidate: Candidate) -> bool:
-        """A quick no: without enough free hosts in any group it cannot start, whatever is promised."""
-        key = (candidate.pool.name, candidate.within)
-        room = self._room.get(key)
+    def _room(self, pool: str, within: str | None) -> int:
+        """Idle hosts of the group of a level that has most."""
+        room = self._rooms.get((pool, within))
         if room is None:
-            free = self.free_units(candidate.pool.name)
-            groups = candidate.pool.groups(candidate.within)
-            room = max((sum(len(free[c]) for c in group) for group in groups), default=0)
-            self._room[key] = room
-        return room >= candidate.count
+            room = max(self.calendar(pool).idle_in_groups(within), default=0)
+            self._rooms[pool, within] = room
+        return room
 
     # --- deciding -----------------------------------------------------------------------------
 
     def _start(self, request: CapacityRequest, placement: Placement) -> None:
         self._lift(request)
         self.promises.pop(request.id, None)
-        pool = self.snapshot.fleet.pool(placement.pool)
-        doubted = frozenset(u for p, u in self.snapshot.hosts if p == pool.name)
-        free = self.free_units(placement.pool)
-        placement = replace(placement, parts=draw(pool, placement.parts, free, doubted))
-        self._room.clear()
-        self.calendar(placement.pool).take(
-            placement.span.start, placement.span.end, placement.parts
-        )
+        doubted = frozenset(u for p, u in self.snapshot.hosts if p == placement.pool)
+        calendar = self.calendar(placement.pool)
+        placement = replace(placement, parts=calendar.draw(placement.parts, doubted))
+        self._rooms.clear()
+        calendar.take(placement.span.start, placement.span.end, placement.parts)
         self.decisions.append(Start(request=request.id, placement=placement))
 
     def _book(self, request: CapacityRequest, placement: Placement) -> None:
@@ -440,7 +427,6 @@ def still_holds(decision: Decision, snapshot: FleetSnapshot, now: int) -> Reason
     if calendar.least_free(max(now, placement.span.start), placement.span.end) < 0:
         return Reason(code="TAKEN", text="the capacity was taken in the meantime")
     if isinstance(decision, Start):
-        units = {u for p in placement.parts for u in p.units}
-        if not units <= {u for cell in state.free_units(placement.pool) for u in cell}:
+        if any(set(p.units) - set(calendar.idle_units(p.cell)) for p in placement.parts):
             return Reason(code="TAKEN", text="a host was taken in the meantime")
     return None

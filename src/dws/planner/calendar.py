@@ -27,8 +27,10 @@ class PoolCalendar:
 
     __slots__ = (
         "_bookings",
+        "_busy",
         "_free",
         "_groups",
+        "_idle",
         "_live",
         "_rows",
         "_times",
@@ -40,6 +42,8 @@ class PoolCalendar:
         self.pool = pool
         self._bookings: dict[int, Booking] = {}
         self._live: dict[int, Booking] = {}
+        self._busy: set[int] = set()
+        self._idle = [c.size for c in pool.cells]
         self._unready: dict[int, HostStatus] = {}
         self._groups: dict[str | None, tuple[kernels.Ints, kernels.Ints]] = {}
         self._clear()
@@ -60,19 +64,40 @@ class PoolCalendar:
         self._bookings[booking.id] = booking
         if booking.stage is Stage.LIVE:
             self._live[booking.id] = booking
+            self.occupy(booking.parts)
         self._apply(booking, -1)
 
     def remove(self, booking: Booking) -> None:
         """Take back what `add` did with this very booking."""
         if self._bookings.pop(booking.id, None) is not None:
-            self._live.pop(booking.id, None)
+            if self._live.pop(booking.id, None) is not None:
+                self._vacate(booking.parts)
             self._apply(booking, 1)
+
+    def occupy(self, parts: tuple[Part, ...]) -> None:
+        """The drawn units of `parts` are not idle any more, whatever the table says."""
+        for part in parts:
+            for unit in part.units:
+                if unit not in self._busy and unit not in self._unready:
+                    self._idle[part.cell] -= 1
+                self._busy.add(unit)
+
+    def _vacate(self, parts: tuple[Part, ...]) -> None:
+        for part in parts:
+            for unit in part.units:
+                self._busy.discard(unit)
+                if unit not in self._unready:
+                    self._idle[part.cell] += 1
 
     def set_hosts(self, unready: Mapping[int, HostStatus]) -> None:
         """The hosts that are not READY, by unit; everything is derived again."""
         if unready == self._unready:
             return
         self._unready = dict(unready)
+        self._idle = [
+            sum(1 for u in c.units if u not in self._busy and u not in self._unready)
+            for c in self.pool.cells
+        ]
         self._clear()
         for unit, status in self._unready.items():
             cells = np.array([self.pool.cell_of(unit)], dtype=np.int64)
@@ -141,6 +166,8 @@ class PoolCalendar:
         copy.pool = self.pool
         copy._bookings = dict(self._bookings)
         copy._live = dict(self._live)
+        copy._busy = set(self._busy)
+        copy._idle = list(self._idle)
         copy._groups = self._groups
         copy._unready = self._unready
         room = self._rows + _SPARE_ROWS
@@ -217,11 +244,36 @@ class PoolCalendar:
                 held[self.pool.cell_of(unit)] += 1
         return held
 
-    def free_units(self) -> list[list[int]]:
-        """For each cell the units on READY hosts that no live booking holds, whatever its span says."""
-        busy = {u for b in self._live.values() for p in b.parts for u in p.units}
-        busy.update(self._unready)
-        return [[u for u in cell.units if u not in busy] for cell in self.pool.cells]
+    def idle_units(self, cell: int) -> list[int]:
+        """The units of a cell on READY hosts that no live booking holds, whatever its span says."""
+        return [
+            u
+            for u in self.pool.cells[cell].units
+            if u not in self._busy and u not in self._unready
+        ]
+
+    def idle_in_groups(self, within: str | None) -> list[int]:
+        """How many idle units each group of a level has."""
+        return [sum(self._idle[c] for c in group) for group in self.pool.groups(within)]
+
+    def draw(self, parts: tuple[Part, ...], doubted: frozenset[int]) -> tuple[Part, ...]:
+        """Parts with their units drawn and occupied: the first idle ones, `doubted` ones last.
+
+        Asserts that there are enough: counts per cell imply units (late binding).
+        """
+        out = []
+        for part in parts:
+            idle = self.idle_units(part.cell)
+            assert len(idle) >= part.count, (
+                f"pool {self.pool.name} cell {part.cell}: {part.count} promised by number, "
+                f"{len(idle)} there"
+            )
+            if doubted:
+                idle.sort(key=lambda u: (u in doubted, u))
+            units = tuple(sorted(idle[: part.count]))
+            out.append(Part(cell=part.cell, count=part.count, units=units))
+        self.occupy(tuple(out))
+        return tuple(out)
 
     def free_during(self, start: int, end: int, cells: kernels.Ints) -> kernels.Ints:
         """The least number of free units of each of `cells` over [start, end)."""
@@ -273,24 +325,3 @@ def choose_cells(cells: kernels.Ints, least: kernels.Ints, count: int) -> tuple[
         count -= take
         free.remove((n, cell))
     return tuple(Part(cell=cell, count=n) for cell, n in sorted(taken.items()))
-
-
-def draw(
-    pool: Pool, parts: tuple[Part, ...], free: list[list[int]], doubted: frozenset[int]
-) -> tuple[Part, ...]:
-    """Parts with their units drawn from `free` (per cell, which shrinks): the first, `doubted` ones last.
-
-    Asserts that there are enough: counts per cell imply units (late binding).
-    """
-    out = []
-    for part in parts:
-        there = free[part.cell]
-        assert len(there) >= part.count, (
-            f"pool {pool.name} cell {part.cell}: {part.count} promised by number, {len(there)} there"
-        )
-        if doubted:
-            there.sort(key=lambda u: (u in doubted, u))
-        units = tuple(sorted(there[: part.count]))
-        del there[: part.count]
-        out.append(Part(cell=part.cell, count=part.count, units=units))
-    return tuple(out)

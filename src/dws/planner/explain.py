@@ -141,11 +141,7 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
 
 def _free_in_groups(shadow: Pass, candidate: Candidate) -> list[int]:
     """Hosts free now in each group of the candidate's level: ready, and in no live booking."""
-    pool = candidate.pool
-    free = shadow.snapshot.calendars[pool.name].free_units()
-    return [
-        sum(len(free[c]) for c in group) for group in pool.groups(candidate.within)
-    ]
+    return shadow.snapshot.calendars[candidate.pool.name].idle_in_groups(candidate.within)
 
 
 def _free_hosts_now(shadow: Pass, candidate: Candidate) -> tuple[int, str]:

@@ -19,7 +19,10 @@ def check(plan: Plan, snapshot: FleetSnapshot) -> None:
         for b in snapshot.bookings.values()
         if b.owner_kind is OwnerKind.REQUEST and b.stage is Stage.FIRM
     }
-    free = {name: {u for units in c.free_units() for u in units} for name, c in calendars.items()}
+    free = {
+        name: {u for cell in range(len(c.pool.cells)) for u in c.idle_units(cell)}
+        for name, c in calendars.items()
+    }
     waiting: dict[int, CapacityRequest] = {r.id: r for r in snapshot.queue}
     for decision in plan.decisions:
         before = own.pop(decision.request, None)

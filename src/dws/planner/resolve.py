@@ -21,12 +21,8 @@ class Candidate:
     pool: Pool
     count: int
     duration_s: int
+    length_s: int
     within: str | None
-
-    @property
-    def length_s(self) -> int:
-        """Seconds the booking takes."""
-        return self.duration_s + self.pool.overheads.total_s
 
     @property
     def could_ever_fit(self) -> bool:
@@ -53,6 +49,7 @@ def candidates(demand: Demand, fleet: Fleet) -> tuple[Candidate, ...]:
             pool=pool,
             count=hosts_needed(alternative, pool),
             duration_s=alternative.duration_s,
+            length_s=alternative.duration_s + pool.overheads.total_s,
             within=alternative.within,
         )
         for index, alternative in enumerate(demand.alternatives)

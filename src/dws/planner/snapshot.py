@@ -4,18 +4,21 @@ the calendars before it books in them."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dws.model.booking import Booking
+from dws.model.demand import Alternative
 from dws.model.request import CapacityRequest
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.planner.calendar import PoolCalendar
+from dws.planner.resolve import Candidate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSnapshot:
     """Everything a pass may know. `bookings` are the open ones, `hosts` those not READY, or READY but
-    doubted, by (pool, unit), `queue` the waiting requests in any order."""
+    doubted, by (pool, unit), `queue` the waiting requests in any order. `usable` remembers, for as long as
+    the fleet is the same, what each list of alternatives comes to."""
 
     ledger_version: int
     fleet: Fleet
@@ -23,6 +26,9 @@ class FleetSnapshot:
     hosts: Mapping[tuple[str, int], HostStatus]
     queue: tuple[CapacityRequest, ...]
     calendars: Mapping[str, PoolCalendar]
+    usable: dict[tuple[Alternative, ...], tuple[Candidate, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
 
 def build(
