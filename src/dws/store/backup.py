@@ -7,9 +7,9 @@ only. It is a database like any other: restoring is checking it and putting it i
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 from pathlib import Path
+from urllib.parse import quote
 
 from sqlalchemy import Engine
 
@@ -54,7 +54,7 @@ def restore(backup: str, url: str, *, overwrite: bool = False) -> None:
     lock = LockFile(target)
     try:
         if target.exists() and target.stat().st_size and not overwrite:
-            raise AlreadyExists(f"{target} exists; say so if it is to be overwritten")
+            raise AlreadyExists(f"{target} exists; restore over it with --overwrite, if you mean to lose it")
         _replace(source, target)
     finally:
         lock.release()
@@ -63,7 +63,7 @@ def restore(backup: str, url: str, *, overwrite: bool = False) -> None:
 def _check(source: Path) -> None:
     if not source.is_file():
         raise InvalidArgument(f"backup: there is no file {source}", field="backup")
-    connection = sqlite3.connect(f"file:{source.absolute()}?mode=ro&immutable=1", uri=True)
+    connection = _open(source)
     try:
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
         (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -75,19 +75,27 @@ def _check(source: Path) -> None:
         raise InvalidArgument(f"backup: {source} is not a sound OpenDWS database ({verdict})", field="backup")
 
 
+def _open(source: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(source.absolute()))}?mode=ro", uri=True)
+
+
 def _replace(source: Path, target: Path) -> None:
     fresh = target.with_name(target.name + ".restoring")
     try:
         fresh.unlink(missing_ok=True)
         dialect.create_private(fresh)
-        shutil.copyfile(source, fresh)
+        connection = _open(source)
+        try:
+            connection.execute("VACUUM INTO ?", (str(fresh),))
+        finally:
+            connection.close()
         _make_durable(fresh)
         for suffix in ("-wal", "-shm"):
             target.with_name(target.name + suffix).unlink(missing_ok=True)
         fresh.replace(target)
-    except OSError as error:
+    except (OSError, sqlite3.Error) as error:
         fresh.unlink(missing_ok=True)
-        raise Unavailable(f"cannot restore to {target}: {error.strerror}") from None
+        raise Unavailable(f"cannot restore to {target}: {error}") from None
 
 
 def _make_durable(path: Path) -> None:

@@ -76,7 +76,7 @@ def connect(url: URL, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
     """An engine for the database, which need not exist. Touches nothing yet.
 
     Transactions begin when we say so, and at once for writing when the engine's option `WRITES` is set.
-    A commit is on the disk when it returns (`synchronous=FULL`), readers never wait for the writer (WAL).
+    A commit is on the disk when it returns (`synchronous=FULL`).
     """
     engine = create_engine(url, pool_size=8, max_overflow=-1)
 
@@ -85,7 +85,6 @@ def connect(url: URL, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
         dbapi.isolation_level = None
         for pragma in (
             f"busy_timeout = {int(busy_timeout_s * 1000)}",
-            "journal_mode = WAL",
             "synchronous = FULL",
             "foreign_keys = ON",
         ):
@@ -97,6 +96,16 @@ def connect(url: URL, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def settle(engine: Engine) -> None:
+    """Have readers never wait for the writer, nor it for them (WAL). The file remembers it."""
+    with translated():
+        connection = engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA journal_mode = WAL")
+        finally:
+            connection.close()
 
 
 def create_private(path: Path) -> None:

@@ -141,7 +141,7 @@ class MemoryReader:
         """The largest sum of counts booked in a cell at any instant of [start, end)."""
         steps: list[tuple[int, int]] = []
         for booked_from, booked_to, count in self._tables.counts.get((pool, cell), {}).values():
-            if booked_from < end and booked_to > start:
+            if booked_from < end and booked_to > start and start < end:
                 steps += ((max(start, booked_from), count), (booked_to, -count))
         height = peak = 0
         for _, step in sorted(steps):

@@ -263,6 +263,8 @@ class SqlReader:
 
     def peak(self, pool: str, cell: int, start: int, end: int) -> int:
         """The largest sum of counts booked in a cell at any instant of [start, end)."""
+        if start >= end:
+            return 0
         return int(self._one(_PEAK, pool=pool, cell=cell, start=start, end=end))
 
 

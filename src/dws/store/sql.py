@@ -36,6 +36,7 @@ class SqlStore:
         self._writer = self._engine.execution_options(**{dialect.WRITES: True})
         try:
             migrate.prepare(parsed)
+            dialect.settle(self._engine)
         except BaseException:
             self.close()
             raise

@@ -51,6 +51,7 @@ _ADD_EVENT = insert(recorded)
 _SUBJECT_SEQ = select(func.max(recorded.c.subject_seq)).where(
     recorded.c.subject_kind == bindparam("kind"), recorded.c.subject == bindparam("subject")
 )
+_TOLD_OF = select(func.max(recorded.c.subject)).where(recorded.c.subject_kind == SubjectKind.REQUEST.value)
 _PUT_COUNTER = upsert(counter)
 _PUT_ITEM = upsert(work)
 _OF_KIND = (work.c.subject == bindparam("of"), work.c.kind == bindparam("of_kind"))
@@ -134,6 +135,7 @@ class SqlTransaction(SqlReader):
         super().__init__(connection)
         self._frames = [Pending(is_real=True)]
         self._newest: int | None = None
+        self._told_of: int | None = None
 
     # --- savepoints and sending ---------------------------------------------------------------
 
@@ -208,10 +210,8 @@ class SqlTransaction(SqlReader):
     def put_request(self, request: CapacityRequest) -> None:
         """Insert or replace, by version."""
         check_version("request", request.id, request.version, self._stored_version(request.id))
-        top = self._frames[-1]
-        top.put_request(request)
+        self._frames[-1].put_request(request)
         if request.version == 1:
-            top.subject_seqs.setdefault((SubjectKind.REQUEST, request.id), self._seq_of(request.id))
             self._newest = max(self._newest_id(), request.id)
 
     def _stored_version(self, request_id: int) -> int | None:
@@ -314,7 +314,7 @@ class SqlTransaction(SqlReader):
         top = self._frames[-1]
         recorded_now = []
         for new in events:
-            own = self._seq_of(new.subject, new.subject_kind) + 1
+            own = self._seq_of(new.subject_kind, new.subject) + 1
             event = numbered(new, self._counted("event") + 1, own)
             top.events.append(event)
             top.subject_seqs[new.subject_kind, new.subject] = own
@@ -322,12 +322,15 @@ class SqlTransaction(SqlReader):
             recorded_now.append(event)
         return recorded_now
 
-    def _seq_of(self, subject: int, kind: SubjectKind = SubjectKind.REQUEST) -> int:
+    def _seq_of(self, kind: SubjectKind, subject: int) -> int:
+        """The last number of a subject. A request newer than all that were told of needs no search."""
         for frame in reversed(self._frames):
             known = frame.subject_seqs.get((kind, subject))
             if known is not None:
                 return known
-        if kind is SubjectKind.REQUEST and subject > self._newest_id():
+        if self._told_of is None:
+            self._told_of = int(self._one(_TOLD_OF) or 0)
+        if kind is SubjectKind.REQUEST and subject > self._told_of:
             return 0
         return int(self._one(_SUBJECT_SEQ, kind=kind.value, subject=subject) or 0)
 
