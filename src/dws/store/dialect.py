@@ -59,7 +59,13 @@ def parse(url: str) -> URL:
         parsed = make_url(url)
     except ArgumentError:
         parsed = None
-    if parsed is None or parsed.get_backend_name() != "sqlite" or not parsed.database:
+    is_file = (
+        parsed is not None
+        and parsed.get_backend_name() == "sqlite"
+        and parsed.database not in (None, "", ":memory:")
+        and parsed.query.get("mode") != "memory"
+    )
+    if parsed is None or not is_file:
         raise InvalidArgument(
             f"db: '{url}' is not a store; use 'sqlite:////path/to/dws.db' or 'memory:'", field="db"
         )

@@ -92,8 +92,7 @@ def _revision_of(connection: Connection) -> str | None:
 
 
 def _after(revision: str | None) -> list[str]:
-    scripts = ScriptDirectory.from_config(_config())
-    known = [script.revision for script in scripts.walk_revisions()][::-1]
+    known = _known()
     if revision is None:
         return known
     if revision not in known:
@@ -102,6 +101,12 @@ def _after(revision: str | None) -> list[str]:
             "written by a newer one; use that, or restore a backup"
         )
     return known[known.index(revision) + 1 :]
+
+
+def _known() -> list[str]:
+    """Every revision there is, the first one first."""
+    scripts = ScriptDirectory.from_config(_config())
+    return [script.revision for script in scripts.walk_revisions()][::-1]
 
 
 def _config() -> Config:

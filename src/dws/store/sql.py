@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dws.engine.ports import Reader, Transaction
+from dws.model.errors import Unavailable
 from dws.store import backup, dialect, migrate
 from dws.store.lockfile import LockFile
 from dws.store.reading import SqlReader
@@ -31,6 +32,7 @@ class SqlStore:
         parsed = dialect.parse(url)
         self._writing = threading.RLock()
         self._is_writing = False
+        self._is_closed = False
         self._lock = LockFile(dialect.file_of(parsed))
         self._engine = dialect.connect(parsed, busy_timeout_s=busy_timeout_s)
         self._writer = self._engine.execution_options(**{dialect.WRITES: True})
@@ -45,6 +47,7 @@ class SqlStore:
     def begin(self) -> Iterator[Transaction]:
         """Open a write transaction; other threads queue up for theirs."""
         with self._writing:
+            self._refuse_if_closed()
             if self._is_writing:
                 raise RuntimeError("a transaction is open in this thread already")
             self._is_writing = True
@@ -63,14 +66,23 @@ class SqlStore:
     @contextmanager
     def read(self) -> Iterator[Reader]:
         """Open a consistent read view."""
+        self._refuse_if_closed()
         with dialect.translated(), self._engine.connect() as connection, connection.begin():
             yield SqlReader(connection)
 
     def backup(self, path: str) -> None:
         """Write a consistent copy that only its owner can read. Raises InvalidArgument if `path` exists."""
+        self._refuse_if_closed()
         backup.write(self._engine, path)
 
     def close(self) -> None:
-        """Release everything; harmless twice."""
-        self._engine.dispose()
-        self._lock.release()
+        """Release everything, after the write under way; harmless twice."""
+        with self._writing:
+            self._is_closed = True
+            self._engine.dispose()
+            self._lock.release()
+
+    def _refuse_if_closed(self) -> None:
+        """Without the lock file the database may be another process's by now."""
+        if self._is_closed:
+            raise Unavailable("the store is closed")
