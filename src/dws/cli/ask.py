@@ -180,21 +180,26 @@ def quote(session: Session, wish: Wish, not_before: str, not_after: str, priorit
 
 def quote_table(session: Session, answer: Quote) -> str:
     """The options as a small table, the reason, and what would be promised."""
-    from dws.cli.output import table
     from dws.wire.timefmt import render_reason
 
     now = zones.instant_of(answer.now) or 0
-    rows = [_row(session, option, now) for option in (answer.asked, *answer.options)]
     lines = [
-        table(["WHAT", "MACHINES", "WHERE", "FOR", "STARTS", "ENDS", "COST"], rows, right=["COST"]),
+        options_table(session, [answer.asked, *answer.options], now),
         "",
         render_reason(answer.reason.text, answer.reason.facts, session.zone),
     ]
     latest = zones.instant_of(answer.promised_latest)
     if latest is not None:
         lines.append(f"Submitted now it would be promised by {zones.local_time(latest, session.zone)}.")
-    lines.append(f"Not a hold. Times in {session.zone}.")
-    return "\n".join(line for line in lines if line or line == lines[1])
+    return "\n".join([*lines, f"Not a hold. Times in {session.zone}."])
+
+
+def options_table(session: Session, options: list[QuoteOption], now: int) -> str:
+    """Ways to have it, a row each."""
+    from dws.cli.output import table
+
+    headers = ["WHAT", "MACHINES", "WHERE", "FOR", "STARTS", "ENDS", "COST"]
+    return table(headers, [_row(session, option, now) for option in options], right=["COST"])
 
 
 def _row(session: Session, option: QuoteOption, now: int) -> list[str]:

@@ -18,7 +18,7 @@ import click
 from dws.cli import zones
 from dws.cli.session import Session
 from dws.model.errors import InvalidArgument
-from dws.wire.timefmt import format_instant, parse_duration
+from dws.wire.timefmt import format_duration, format_instant, parse_duration
 
 if TYPE_CHECKING:
     from dws.wire.native_v1 import Alternative, Request
@@ -132,7 +132,7 @@ def amended(request: Request, wish: Wish) -> list[Alternative]:
 def words(alternative: Alternative) -> str:
     """An alternative as a sentence that `--or` would read again."""
     what = alternative.accelerators or f"{alternative.count} x {alternative.machine}"
-    text = f"{what} for {alternative.duration}{'s' if isinstance(alternative.duration, int) else ''}"
+    text = f"{what} for {format_duration(parse_duration(alternative.duration))}"
     if alternative.locations:
         text += f" in {','.join(alternative.locations)}"
     return f"{text} within {alternative.within}" if alternative.within else text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dws.cli import demand, zones
-from dws.cli.ask import quote_table
+from dws.cli.ask import options_table
 from dws.cli.queue import moment
 from dws.cli.session import Session, request_argument, with_session
 
@@ -46,7 +46,7 @@ def _sections(session: Session, request: Request, events: list[Event]) -> list[s
 
     lines = [facts(_about(session, request))]
     if request.grant is not None:
-        lines += ["", facts(_granted(session, request.grant)), "", _instances(request.grant)]
+        lines += ["", facts(_granted(session, request, request.grant)), "", _instances(request.grant)]
     if events:
         rows = [
             [zones.local_time(zones.instant_of(e.at) or 0, session.zone), e.kind, e.actor, e.reason]
@@ -66,7 +66,7 @@ def _about(session: Session, request: Request) -> list[tuple[str, str]]:
         ("Project", request.project),
         ("Id", request.id),
         ("State", state),
-        ("Wants", "\n".join(demand.words(a) for a in request.alternatives).replace("\n", ", or ")),
+        ("Wants", ", or ".join(demand.words(a) for a in request.alternatives)),
         ("Not before", _full(session, request.not_before)),
         ("Not after", _full(session, request.not_after)),
         ("Priority", str(request.priority)),
@@ -89,20 +89,20 @@ def _about(session: Session, request: Request) -> list[tuple[str, str]]:
     return [
         *found,
         ("Ended", _full(session, request.ended_at)),
-        ("Ended because", request.end_message or request.end_reason),
+        ("Ended because", request.end_message or request.end_reason.lower().replace("_", " ")),
         ("Status", "" if request.exit_code is None else str(request.exit_code)),
         ("Cost", request.cost),
         ("Times in", str(session.zone)),
     ]
 
 
-def _granted(session: Session, grant: Grant) -> list[tuple[str, str]]:
+def _granted(session: Session, request: Request, grant: Grant) -> list[tuple[str, str]]:
     return [
         ("Granted", f"{len(grant.instances)} x {grant.machine} in {grant.zone} (pool {grant.pool})"),
         ("Attempt", str(grant.attempt)),
         ("Started", _full(session, grant.started_at)),
         ("Delivered", _full(session, grant.delivered_at)),
-        ("Ends", moment(session, grant.ends_at, session.now)),
+        ("Ends", "" if request.ended_at else moment(session, grant.ends_at, session.now)),
         ("Unreachable since", _full(session, grant.unreachable_since)),
     ]
 
@@ -174,8 +174,11 @@ def _explanation(session: Session, request: Request, quote: Quote | None) -> lis
         lines.append(f"Promised:     by {promised} at the latest")
     elif promise_by:
         lines.append(f"Promised:     not yet; a promise is given by {promise_by}")
-    if quote.options:
-        lines += ["", "Asked anew, this would be:", quote_table(session, quote)]
-    else:
-        lines += ["", "Nothing like it would start sooner."]
-    return lines
+    sooner = [o for o in quote.options if o.start and o.start < (forecast.expected_start or "9999")]
+    if not sooner:
+        return [*lines, "", "Nothing like it would start sooner."]
+    return [*lines, "", "What would start sooner:", options_table(session, sooner, now), _times(session)]
+
+
+def _times(session: Session) -> str:
+    return f"\nTimes in {session.zone}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dws.cli.run import LogPrinter
+from dws.cli.printing import JsonLogPrinter, LogPrinter
 from dws.cli.session import Session, request_argument, with_session
 from dws.model.errors import NotFound
 
@@ -17,6 +17,8 @@ from dws.model.errors import NotFound
 def logs(session: Session, name: str, rank: int | None, follow: bool) -> None:
     """What the programs of a request print, with the rank in front when there are several instances.
 
+    With -o json or yaml each piece is one line of JSON.
+
     \b
     Example:
       dws logs train-a --rank 0 --follow
@@ -27,7 +29,8 @@ def logs(session: Session, name: str, rank: int | None, follow: bool) -> None:
     if follow:
         request = session.client.wait(name, until="started")
     instances = request.grant.instances if request.grant else []
-    printer = LogPrinter(prefix=rank is None and len(instances) > 1)
+    several = rank is None and len(instances) > 1
+    printer = LogPrinter(prefix=several) if session.is_table else JsonLogPrinter()
     if rank is not None and follow:
         for text in session.client.follow_logs(name, rank=rank):
             printer.write(rank, text)

@@ -51,7 +51,6 @@ SECTIONS: Final = {
     },
     "Try things out": {
         "clock": ("dws.cli.clock:clock", "The server's time; move it when it is virtual."),
-        "simulate": ("dws.cli.simulate:simulate", "Run a workload or a trace through the scheduler."),
         "planner": ("dws.cli.planner:planner", "The planner alone, on a snapshot file."),
     },
     "Other": {
@@ -119,7 +118,7 @@ def _usage(error: click.UsageError) -> None:
 
 def _tell(message: str, then: str = "") -> None:
     click.echo(f"dws: {message}", err=True)
-    if then and then not in message:
+    if then and "'dws " not in message:
         click.echo(f"     {then}", err=True)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 WIDE: Final = 100_000
+FOLDED_MIN: Final = 16
 _STYLES: Final = {
     "ACTIVE": "green",
     "COMPLETED": "green",
@@ -51,17 +52,25 @@ def table(
     rows: Iterable[Sequence[str]],
     *,
     right: Sequence[str] = (),
+    fold: Sequence[str] = (),
     caption: str = "",
 ) -> str:
-    """Rows under headers; columns named in `right` are set flush right. The last column may fold."""
+    """Rows under headers; columns named in `right` are set flush right, those in `fold` may be folded to
+    the terminal's width, as may the last."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for index, header in enumerate(headers):
-        last = index == len(headers) - 1
-        drawn.add_column(header, justify="right" if header in right else "left", no_wrap=not last)
+    for header in headers:
+        folds = header in fold or header == headers[-1]
+        drawn.add_column(
+            header,
+            justify="right" if header in right else "left",
+            no_wrap=not folds,
+            min_width=FOLDED_MIN if folds and header else None,
+            overflow="fold",
+        )
     for row in rows:
         drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     is_terminal = sys.stdout.isatty()

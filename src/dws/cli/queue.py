@@ -49,6 +49,7 @@ def queue_table(session: Session, waiting: list[Request], *, everything: bool) -
         HEADERS,
         [_row(session, group, now) for group in groups],
         right=["PLACE"],
+        fold=["WANTS"],
         caption=f"\n{len(waiting)} waiting at {zones.local_time(now, session.zone)} ({session.zone})",
     )
 

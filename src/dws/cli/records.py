@@ -84,7 +84,7 @@ def audit(session: Session, follow: bool, name: str, all_projects: bool, limit: 
     Example:
       dws audit --all-projects --follow
     """
-    project = "" if all_projects else session.client.project
+    project = "" if all_projects and not name else session.client.project
     answer = session.client.events(project=project, name=name, newest_first=True, limit=limit)
     answer.items.sort(key=lambda event: event.seq)
     if not follow:
@@ -133,7 +133,7 @@ def verify(session: Session) -> int:
       dws ledger verify -o json
     """
     answer = session.client.verify_ledger()
-    checked = f"{answer.bookings} bookings, {answer.requests} requests, {answer.events} events checked"
-    verdict = "no faults" if not answer.faults else f"{len(answer.faults)} faults"
-    session.emit(answer, lambda: "\n".join([*answer.faults, f"{checked}: {verdict}"]))
+    checked = f"checked: bookings {answer.bookings}, requests {answer.requests}, events {answer.events}"
+    verdict = f"faults: {len(answer.faults)}" if answer.faults else "no faults"
+    session.emit(answer, lambda: "\n".join([*answer.faults, f"{checked}; {verdict}"]))
     return Exit.FAILED if answer.faults else Exit.OK

@@ -27,7 +27,10 @@ ignore_missing = click.option("--ignore-missing", is_flag=True, help="One that i
 @click.option("--filter", "condition", default="", help='Which, for example: state = "ACTIVE".')
 @click.option("--order-by", default="", help="Field to sort by, with 'desc' to reverse it.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="At most so many.")
-def list_requests(session: Session, condition: str, order_by: str, limit: int | None) -> None:
+@click.option("--all-projects", is_flag=True, help="Every project you may see.")
+def list_requests(
+    session: Session, condition: str, order_by: str, limit: int | None, *, all_projects: bool
+) -> None:
     """Requests of the project, newest first.
 
     \b
@@ -37,7 +40,9 @@ def list_requests(session: Session, condition: str, order_by: str, limit: int | 
     from itertools import islice
 
     order = order_by or "submittedAt desc"
-    found = list(islice(session.client.requests(filter=condition, order_by=order), limit))
+    project = "-" if all_projects else None
+    every = session.client.requests(filter=condition, order_by=order, project=project)
+    found = list(islice(every, limit))
     session.emit({"items": found, "nextPageToken": ""}, lambda: _list_table(session, found))
 
 
@@ -45,22 +50,23 @@ def _list_table(session: Session, found: list[Request]) -> str:
     from dws.cli.output import table
 
     if not found:
-        return f"No requests in project {session.client.project}."
+        return "No such requests."
     now = session.now
+    several = len({r.project for r in found}) > 1
     rows = [
         [
-            r.name,
+            f"{r.project}/{r.name}" if several else r.name,
             r.state,
             demand.words(r.alternatives[r.grant.alternative if r.grant else 0]),
             moment(session, r.submitted_at, now),
-            moment(session, r.grant.ends_at if r.grant else "", now),
+            moment(session, r.ended_at or (r.grant.ends_at if r.grant else ""), now),
             r.cost,
             r.end_message or r.end_reason.lower().replace("_", " "),
         ]
         for r in found
     ]
     headers = ["NAME", "STATE", "WHAT", "SUBMITTED", "ENDS", "COST", "ENDED BECAUSE"]
-    return table(headers, rows, right=["COST"], caption=f"\nTimes in {session.zone}.")
+    return table(headers, rows, right=["COST"], fold=["WHAT"], caption=f"\nTimes in {session.zone}.")
 
 
 @click.command()
@@ -102,9 +108,14 @@ def wait(session: Session, name: str, until: Literal["started", "ended"], timeou
 @demand.demand_options
 @demand.window_options
 @click.option("--wait", "wait_limit", default="", metavar="DURATION", help="Wait so much longer, from now.")
-@click.option("--priority", type=int, default=None)
+@click.option("--priority", type=int, default=None, help="Higher goes first.")
 @click.option("--label", multiple=True, metavar="KEY=VALUE", help="All labels anew.")
-@click.option("--on-host-loss", type=click.Choice(["end", "requeue", "replace"]), default=None)
+@click.option(
+    "--on-host-loss",
+    type=click.Choice(["end", "requeue", "replace"]),
+    default=None,
+    help="What becomes of it when it loses a host.",
+)
 def amend(
     session: Session,
     name: str,

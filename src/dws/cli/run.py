@@ -7,17 +7,17 @@ Ctrl-C says what will be given back and does it; a second Ctrl-C leaves the requ
 from __future__ import annotations
 
 import shutil
-import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from dws.cli.ask import ask_options, outlook
 from dws.cli.exits import Exit, of_ended
+from dws.cli.printing import LogPrinter
 from dws.cli.session import Session, with_session
+from dws.cli.signals import interrupts
 from dws.model.errors import FailedPrecondition
 
 if TYPE_CHECKING:
@@ -48,20 +48,6 @@ def run(session: Session, ask: Callable[[], SubmitRequest]) -> int:
         except KeyboardInterrupt:
             return give_back(session, requests)
     return conclude(session, ended)
-
-
-@contextmanager
-def interrupts() -> Iterator[None]:
-    """Let a polite kill be treated like Ctrl-C, so that nothing is left held."""
-    try:
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:  # not in the main thread: whoever embeds us handles signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def follow(session: Session, requests: list[Request]) -> list[Request]:
@@ -103,32 +89,6 @@ def stream(session: Session, request: Request) -> None:
     for rank, text in session.client.follow_all_logs(request.name):
         printer.write(rank, text)
     printer.close()
-
-
-class LogPrinter:
-    """Prints output of several instances line by line, so that lines never mix."""
-
-    def __init__(self, *, prefix: bool, to_stderr: bool = False) -> None:
-        self._prefix = prefix
-        self._to_stderr = to_stderr
-        self._open: dict[int, str] = {}
-
-    def write(self, rank: int, text: str) -> None:
-        """Take text of one instance; with prefixes only whole lines are printed."""
-        if not self._prefix:
-            click.echo(text, nl=False, err=self._to_stderr)
-            return
-        *lines, rest = (self._open.get(rank, "") + text).split("\n")
-        self._open[rank] = rest
-        for line in lines:
-            click.echo(f"[{rank}] {line}", err=self._to_stderr)
-
-    def close(self) -> None:
-        """Print lines that were never finished."""
-        for rank, line in sorted(self._open.items()):
-            if line:
-                click.echo(f"[{rank}] {line}", err=self._to_stderr)
-        self._open.clear()
 
 
 def _follow_array(session: Session, requests: list[Request]) -> list[Request]:

@@ -146,8 +146,10 @@ def rough(seconds: int) -> str:
             else f"{seconds // MINUTE}m"
         )
     if seconds < DAY:
-        return f"{seconds // HOUR}h{seconds % HOUR // MINUTE:02}m"
-    return f"{seconds // DAY}d{seconds % DAY // HOUR}h"
+        minutes = seconds % HOUR // MINUTE
+        return f"{seconds // HOUR}h{minutes:02}m" if minutes else f"{seconds // HOUR}h"
+    hours = seconds % DAY // HOUR
+    return f"{seconds // DAY}d{hours}h" if hours else f"{seconds // DAY}d"
 
 
 def relative(instant: int, *, now: int) -> str:

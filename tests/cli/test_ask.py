@@ -1,0 +1,162 @@
+"""What a command line asks for is what reaches the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from tests.cli.stub import PROJECT, REQUESTS, Stub, a_quote, a_request, waiting
+
+Run = Callable[..., Result]
+ASK = ("--accelerators", "h100:16", "--for", "4h")
+POST = f"POST {REQUESTS}"
+
+
+@pytest.fixture
+def asking(stub: Stub) -> Stub:
+    return stub.on(POST, {"items": [a_request()]}).on(f"GET {REQUESTS}/train-a", waiting())
+
+
+def test_everything_said_is_sent(dws: Run, asking: Stub) -> None:
+    """An option would be taken and silently forgotten."""
+    done = dws(
+        "submit", *ASK, "--within", "block", "--zone", "z1", "--region", "r2",
+        "--or", "a100:16 for 8h in us-central1-b,us-central1-c", "--or", "2 x a3-highgpu-8g within block",
+        "--wait", "2h", "--priority", "7", "--label", "team=vision", "--label", "run=5",
+        "--env", "LR=0.1", "--env", "EMPTY=", "--workdir", "/data", "--signal-before", "10m",
+        "--on-host-loss", "requeue", "--name", "train-a", "--array", "3",
+        "--not-after", "2027-02-01T00:00:00Z", "--", "python", "train.py", "--lr", "1",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert asking.bodies(POST) == [
+        {
+            "alternatives": [
+                {
+                    "duration": "4h",
+                    "accelerators": "h100:16",
+                    "locations": ["z1", "r2"],
+                    "within": "block",
+                },
+                {
+                    "duration": "8h",
+                    "accelerators": "a100:16",
+                    "locations": ["us-central1-b", "us-central1-c"],
+                },
+                {"duration": "4h", "machine": "a3-highgpu-8g", "count": 2, "within": "block"},
+            ],
+            "name": "train-a",
+            "wait": "2h",
+            "notAfter": "2027-02-01T00:00:00Z",
+            "priority": 7,
+            "labels": {"team": "vision", "run": "5"},
+            "workload": {
+                "command": ["python", "train.py", "--lr", "1"],
+                "environment": {"LR": "0.1", "EMPTY": ""},
+                "directory": "/data",
+                "signalBefore": "10m",
+            },
+            "onHostLoss": "requeue",
+            "array": 3,
+        }
+    ]
+
+
+def test_a_program_needs_no_dashes_before_it(dws: Run, asking: Stub) -> None:
+    """The program's own options would be taken for ours."""
+    assert dws("submit", *ASK, "python", "train.py", "--for", "ever").exit_code == 0
+    assert asking.bodies(POST)[0]["workload"]["command"] == ["python", "train.py", "--for", "ever"]
+
+
+def test_a_program_runs_where_it_was_asked_for(
+    dws: Run, asking: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python train.py` would not find train.py."""
+    monkeypatch.chdir(tmp_path)
+    dws("submit", *ASK, "--", "python", "train.py")
+    assert asking.bodies(POST)[0]["workload"]["directory"] == str(tmp_path)
+
+
+def test_a_machine_is_one_unless_more_are_said(dws: Run, asking: Stub) -> None:
+    """--machine without --count would be refused, or ask for none."""
+    dws("submit", "--machine", "a3-highgpu-8g", "--for", "8h")
+    assert asking.bodies(POST)[0]["alternatives"] == [
+        {"duration": "8h", "machine": "a3-highgpu-8g", "count": 1}
+    ]
+
+
+def test_submit_prints_the_name_and_tells_the_outlook_aside(dws: Run, asking: Stub) -> None:
+    """NAME=$(dws submit …) would hold prose."""
+    done = dws("submit", *ASK)
+    assert done.stdout == "train-a\n"
+    assert done.stderr.startswith(
+        "train-a: place 3 in line, expected in 2h05m (11:05 Europe/Paris); needs 2 free"
+    )
+
+
+def test_an_array_prints_a_name_for_each_element(dws: Run, stub: Stub) -> None:
+    """A script could not go over the elements."""
+    stub.on(POST, {"items": [waiting(name=f"s-{i}") for i in range(3)]}).on(f"GET {REQUESTS}/s-0", waiting())
+    assert dws("submit", *ASK, "--array", "3").stdout == "s-0\ns-1\ns-2\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "say what you want"),
+        (("--for", "4h"), "say what you want"),
+        (("--accelerators", "h100:16"), "for how long"),
+        (("--accelerators", "h100", "--for", "4h"), "TYPE:COUNT"),
+        (("--accelerators", "h100:8", "--machine", "m", "--for", "4h"), "either"),
+        (("--accelerators", "h100:8", "--count", "2", "--for", "4h"), "--count goes with --machine"),
+        (("--accelerators", "h100:8", "--for", "1.5h"), "'1.5h' is not a duration"),
+        ((*ASK, "--or", "some gpus"), "is not understood"),
+        ((*ASK, "--label", "team"), "KEY=VALUE"),
+        ((*ASK, "--env", "A=1"), "need a program"),
+        ((*ASK, "--wait-for", "2h"), "No such option"),
+    ],
+)
+def test_a_mistake_is_a_usage_error_and_asks_nothing(
+    dws: Run, stub: Stub, args: tuple[str, ...], message: str
+) -> None:
+    """A mistyped command would ask for something else, or show a traceback."""
+    for verb in ("submit", "run", "quote"):
+        if verb == "quote" and {"--label", "--env"} & set(args):
+            continue
+        done = dws(verb, *args)
+        assert done.exit_code == 2
+        assert done.stderr.startswith("dws: ")
+        assert message in done.stderr
+    assert not stub.bodies(POST)
+
+
+def test_c06_b04_durations_reach_the_server_as_written(dws: Run, stub: Stub) -> None:
+    """A length would be rounded or refused here that the server accepts."""
+    for spelling in ("90m", "1h30m", "5400s", "5400"):
+        stub.on(f"POST {PROJECT}:quote", a_quote())
+        assert dws("quote", "--accelerators", "h100:16", "--for", spelling).exit_code == 0
+    sent = [body["alternatives"][0]["duration"] for body in stub.bodies(f"POST {PROJECT}:quote")]
+    assert sent == ["90m", "1h30m", "5400s", "5400"]
+
+
+def test_a_sentence_reads_what_it_writes() -> None:
+    """What `dws list` shows could not be given to --or again."""
+    from dws.cli.demand import parse_alternative, words
+
+    for text in (
+        "h100:16 for 4h",
+        "a100:16 for 8h in us-central1-b within block",
+        "2 x a3-highgpu-8g for 1d12h in us-central1-a,us-central1-b",
+    ):
+        assert words(parse_alternative(text, duration="1h")) == text
+
+
+def test_the_project_is_the_one_named(dws: Run, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request would be charged to another project."""
+    monkeypatch.setenv("DWS_PROJECT", "vision")
+    stub.on("POST /dws/v1/projects/vision:quote", a_quote())
+    stub.on("POST /dws/v1/projects/speech:quote", a_quote())
+    assert dws("quote", *ASK).exit_code == 0
+    assert dws("quote", *ASK, "--project", "speech").exit_code == 0
