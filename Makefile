@@ -18,14 +18,17 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check sim bench docs venv clean
+.PHONY: demo demo-stop test check sim bench docs venv clean
 .DEFAULT_GOAL := help
 .PHONY: help
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
 demo: $(VENV)/.ready
-	@$(BIN)/python -m demo
+	@$(BIN)/dws demo
+
+demo-stop: $(VENV)/.ready
+	@$(BIN)/dws demo --stop
 
 test: $(VENV)/.ready-test
 	@$(BIN)/python -m pytest -n $(JOBS) $(ARGS)

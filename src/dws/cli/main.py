@@ -50,6 +50,7 @@ SECTIONS: Final = {
         "migrate": ("dws.cli.store:migrate", "Bring a store to this version's schema."),
     },
     "Try things out": {
+        "demo": ("dws.cli.demo:demo", "The main job in two minutes, worth watching."),
         "clock": ("dws.cli.clock:clock", "The server's time; move it when it is virtual."),
         "planner": ("dws.cli.planner:planner", "The planner alone, on a snapshot file."),
     },

@@ -1,0 +1,1 @@
+"""What people look at in a browser: one page that shows how the fleet stands. Reads only."""

@@ -1,0 +1,1 @@
+"""Programs to try the scheduler with: plain Python, nothing of `dws` in them."""
