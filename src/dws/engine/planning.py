@@ -11,7 +11,9 @@ from dws.engine.books import Books
 from dws.engine.committer import Committer
 from dws.engine.write import Write
 from dws.model import events as ev
+from dws.model.errors import DoubleBooking
 from dws.model.request import CapacityRequest, Grant, Instance
+from dws.model.time import FOREVER
 from dws.model.work import WorkKind
 from dws.planner import backfill
 from dws.planner.options import PolicyOptions
@@ -31,6 +33,7 @@ def commit_plan(w: Write, plan: Plan) -> int:
     """Write the decisions that still hold; returns how many."""
     unmoved = w.books.version == plan.ledger_version
     written = 0
+    touched: set[tuple[str, int]] = set()
     for decision in plan.decisions:
         request = w.books.waiting.get(decision.request)
         if request is None:
@@ -39,7 +42,28 @@ def commit_plan(w: Write, plan: Plan) -> int:
             continue
         _write(w, request, decision)
         written += 1
+        touched.update(_cells(w, decision.request))
+    _check_peaks(w, touched)
     return written
+
+
+def _cells(w: Write, request_id: int) -> set[tuple[str, int]]:
+    request = w.books.waiting.get(request_id) or w.books.holding.get(request_id)
+    booking = w.books.bookings.get(request.booking or 0) if request is not None else None
+    return {(booking.pool, part.cell) for part in booking.parts} if booking is not None else set()
+
+
+def _check_peaks(w: Write, cells: set[tuple[str, int]]) -> None:
+    """The store's own count must agree that nothing is promised twice: if it does not, nothing of the plan
+    is written."""
+    for pool_name, index in sorted(cells):
+        cell = w.books.fleet.pool(pool_name).cells[index]
+        peak = w.tx.peak(pool_name, index, w.now, FOREVER)
+        if peak > cell.size:
+            raise DoubleBooking(
+                f"pool {pool_name}, {cell.level} {cell.name}: {peak} hosts would be booked at one instant, "
+                f"there are {cell.size}; the plan was not committed"
+            )
 
 
 def _write(w: Write, request: CapacityRequest, decision: Decision) -> None:

@@ -208,7 +208,7 @@ class PoolCalendar:
             count,
             length_s,
             after,
-            before,
+            min(before, FOREVER - 1),
         )
         if group < 0:
             return None

@@ -1,0 +1,1 @@
+"""The planner against brute force, and the properties that carry its name."""
