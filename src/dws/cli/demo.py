@@ -29,8 +29,12 @@ TRACE_JOBS: Final = 1_500
 
 
 @click.command()
-@click.option("--state-dir", default=STATE_DIR, show_default=True, type=click.Path(path_type=Path), help="Where.")
-@click.option("--traces", default=TRACES, show_default=True, type=click.Path(path_type=Path), help="Public traces.")
+@click.option(
+    "--state-dir", default=STATE_DIR, show_default=True, type=click.Path(path_type=Path), help="Where."
+)
+@click.option(
+    "--traces", default=TRACES, show_default=True, type=click.Path(path_type=Path), help="Public traces."
+)
 @click.option("--stop", is_flag=True, help="Stop the server that a demo left running.")
 def demo(*, state_dir: Path, traces: Path, stop: bool) -> int:
     """Show the main job: a gang on this machine, a queue, a promise kept, a trace replayed.
@@ -119,10 +123,14 @@ def _queue(stage: Stage) -> None:
 def _trace(stage: Stage, traces: Path) -> None:
     file = traces / TRACE
     if file.is_file():
-        _say(f"3. A public trace, {TRACE_JOBS} jobs of {TRACE}, through the same engine under a virtual clock.")
+        _say(
+            f"3. A public trace, {TRACE_JOBS} jobs of {TRACE}, through the same engine under a virtual clock."
+        )
         source = str(file)
     else:
-        _say(f"3. No public traces at {traces}: a generated workload with their published statistics instead.")
+        _say(
+            f"3. No public traces at {traces}: a generated workload with their published statistics instead."
+        )
         source = "generated"
     stage.dws(f"simulate --trace {shlex.quote(source)} --jobs {TRACE_JOBS} --hosts 64")
 

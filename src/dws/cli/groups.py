@@ -65,6 +65,7 @@ class DefaultGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the default's name in front where no command is named."""
-        if not args or (args[0] not in self.commands and args[0].startswith("-") and args[0] != "--help"):
+        says_none = not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
+        if says_none and not ctx.resilient_parsing:
             args = [self.default, *args]
         return super().parse_args(ctx, args)

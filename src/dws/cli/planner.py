@@ -8,21 +8,27 @@ A snapshot is JSON with the fields of the model, in snake_case:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
 from dws.cli import zones
+from dws.cli.demand import parse_alternative
 from dws.cli.session import Session, with_output
+from dws.declared import fleetfile
+from dws.model.booking import Booking
+from dws.model.demand import Alternative, Demand
 from dws.model.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from dws.model.demand import Demand
-    from dws.model.topology import Fleet
-    from dws.planner.plan import Decision, Forecast, Plan, Quote
-    from dws.planner.snapshot import FleetSnapshot
+from dws.model.request import CapacityRequest
+from dws.model.topology import Fleet, HostStatus
+from dws.planner import advise, backfill, explain, snapshot
+from dws.planner.options import DEFAULT_POLICY, PolicyOptions
+from dws.planner.plan import Decision, Forecast, Plan, Quote
+from dws.planner.snapshot import FleetSnapshot
+from dws.wire.timefmt import parse_duration, render_reason
 
 
 @click.group()
@@ -37,18 +43,16 @@ def planner() -> None:
 
 @planner.command()
 @with_output
-@click.argument("snapshot", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", metavar="SNAPSHOT", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--quote", "wished", multiple=True, metavar="ALTERNATIVE", help='Also: "h100:16 for 4h".')
-def query(session: Session, snapshot: Path, wished: tuple[str, ...]) -> None:
+def query(session: Session, file: Path, wished: tuple[str, ...]) -> None:
     """What the planner would decide on a snapshot, and what everyone waiting can expect.
 
     \b
     Example:
       dws planner query snapshot.json --quote "h100:16 for 4h" -o json
     """
-    from dws.planner import advise, backfill, explain
-
-    asked = read(snapshot)
+    asked = read(file)
     plan = backfill.plan(asked.snapshot, asked.policy, asked.now)
     forecasts = explain.forecast(asked.snapshot, asked.policy, asked.now)
     line = sorted(forecasts.values(), key=lambda f: f.place)
@@ -64,61 +68,42 @@ def query(session: Session, snapshot: Path, wished: tuple[str, ...]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotFile:
+    """What a snapshot file holds; a fleet may be the name of a fleet file beside it."""
+
+    now: int
+    fleet: Fleet | str
+    bookings: list[Booking] = field(default_factory=list)
+    hosts: list[HostStatus] = field(default_factory=list)
+    queue: list[CapacityRequest] = field(default_factory=list)
+    policy: PolicyOptions = DEFAULT_POLICY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A snapshot, the policy and the instant it is about."""
 
     now: int
     snapshot: FleetSnapshot
-    policy: Any
+    policy: PolicyOptions
 
 
 def read(path: Path) -> Question:
     """The question in a file. Raises InvalidArgument naming the field that is wrong."""
-    import msgspec
-
-    from dws.model.booking import Booking
-    from dws.model.request import CapacityRequest
-    from dws.model.topology import Fleet, HostStatus
-    from dws.planner import snapshot as snapshots
-    from dws.planner.options import PolicyOptions
-
-    def fail(error: object) -> InvalidArgument:
-        return InvalidArgument(f"snapshot: {path}: {error}", field="snapshot")
-
     try:
-        said = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        return Question(
-            now=msgspec.convert(said["now"], int),
-            snapshot=snapshots.build(
-                _fleet(said["fleet"], path.parent) or msgspec.convert(said["fleet"], Fleet),
-                bookings=msgspec.convert(said.get("bookings", []), list[Booking]),
-                hosts=msgspec.convert(said.get("hosts", []), list[HostStatus]),
-                queue=msgspec.convert(said.get("queue", []), list[CapacityRequest]),
-            ),
-            policy=msgspec.convert(said.get("policy", {}), PolicyOptions),
-        )
-    except KeyError as error:
-        raise fail(f"{error} is missing") from None
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise fail(error) from None
-
-
-def _fleet(said: object, folder: Path) -> Fleet | None:
-    """The fleet of a file named in the snapshot, None when the fleet is written out there."""
-    from dws.declared import fleetfile
-
-    if not isinstance(said, str):
-        return None
-    path = folder / said
-    return fleetfile.parse(path.read_text(encoding="utf-8"), source=str(path))
+        said = msgspec.json.decode(path.read_bytes(), type=SnapshotFile)
+        fleet = said.fleet
+        if isinstance(fleet, str):
+            beside = path.parent / fleet
+            fleet = fleetfile.parse(beside.read_text(encoding="utf-8"), source=str(beside))
+        taken = snapshot.build(fleet, bookings=said.bookings, hosts=said.hosts, queue=said.queue)
+    except (msgspec.MsgspecError, ValueError, OSError) as error:
+        raise InvalidArgument(f"snapshot: {path}: {error}", field="snapshot") from None
+    return Question(now=said.now, snapshot=taken, policy=said.policy)
 
 
 def demand_of(wished: tuple[str, ...]) -> Demand:
     """A demand from sentences such as "h100:16 for 4h in z1 within block"."""
-    from dws.cli.demand import parse_alternative
-    from dws.model.demand import Alternative, Demand
-    from dws.wire.timefmt import parse_duration
-
     found = []
     for text in wished:
         wire = parse_alternative(text, duration="1h")
@@ -138,8 +123,6 @@ def demand_of(wished: tuple[str, ...]) -> Demand:
 
 def plan_as_data(plan: Plan) -> dict[str, Any]:
     """A plan with each decision named by its kind."""
-    import msgspec
-
     decisions = [{"kind": type(d).__name__, **msgspec.to_builtins(d)} for d in plan.decisions]
     return {"now": plan.now, "decisions": decisions, "look_again_at": plan.look_again_at}
 
@@ -148,7 +131,6 @@ def _report(
     session: Session, asked: Question, plan: Plan, line: list[Forecast], quote: Quote | None
 ) -> list[str]:
     from dws.cli.output import table
-    from dws.wire.timefmt import render_reason
 
     names: dict[int, str] = {r.id: r.name for r in asked.snapshot.queue}
     decisions = [_decision(session, d, names[d.request], asked) for d in plan.decisions]

@@ -74,6 +74,8 @@ def _list_table(session: Session, found: list[Request]) -> str:
 @request_argument()
 @click.option(
     "--until",
+    "--for",
+    "until",
     type=click.Choice(["started", "ended"]),
     default="ended",
     show_default=True,
