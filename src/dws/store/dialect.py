@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    Executable,
     Table,
     create_engine,
     event,
@@ -27,6 +28,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from dws.model.errors import DoubleBooking, FailedPrecondition, InvalidArgument, Unavailable
@@ -129,6 +131,26 @@ def mark(connection: Connection) -> None:
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
+class Phrase:
+    """A statement compiled once, for what is said thousands of times a second.
+
+    SQLAlchemy's own way from a statement to a cursor costs ten times what SQLite needs to carry it out.
+    A phrase goes straight to the driver: constants are bound already, the rest by name.
+    """
+
+    def __init__(self, statement: Executable, columns: Sequence[str] | None = None) -> None:
+        """`columns` are those an insert gives, when not all."""
+        compiled = statement.compile(  # type: ignore[attr-defined]
+            dialect=sqlite_dialect(paramstyle="named"), column_keys=columns
+        )
+        self.text = str(compiled)
+        self._constants = {name: v for name, v in compiled.params.items() if v is not None}
+
+    def bound(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The parameters with the statement's constants."""
+        return {**self._constants, **parameters} if self._constants else parameters
+
+
 def upsert(table: Table) -> Insert:
     """Insert a row, or give the one of the same key these values."""
     statement = insert(table)
@@ -148,15 +170,14 @@ def translated() -> Iterator[None]:
     """Turn the database's errors into ours."""
     try:
         yield
-    except DBAPIError as error:
+    except (DBAPIError, sqlite3.Error) as error:
         raise meaning(error) from error
-    except sqlite3.Error as error:
-        raise _meaning(error) or error from error
 
 
-def meaning(error: DBAPIError) -> Exception:
+def meaning(error: DBAPIError | sqlite3.Error) -> Exception:
     """Our error for one of the database's; the same error when it has no meaning for a caller."""
-    return (_meaning(error.orig) if isinstance(error.orig, sqlite3.Error) else None) or error
+    own = error.orig if isinstance(error, DBAPIError) else error
+    return (_meaning(own) if isinstance(own, sqlite3.Error) else None) or error
 
 
 def _meaning(error: sqlite3.Error) -> Exception | None:

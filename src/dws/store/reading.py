@@ -7,15 +7,15 @@ SQLite may have rolled it back by itself, and what came after would be written o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
-    Executable,
-    Result,
     Select,
     and_,
     bindparam,
@@ -36,7 +36,7 @@ from dws.model.topology import Fleet, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
 from dws.store import rows
-from dws.store.dialect import has_label, meaning
+from dws.store.dialect import Phrase, has_label, meaning
 from dws.store.schema import (
     booking,
     booking_count,
@@ -52,8 +52,8 @@ from dws.store.schema import (
 )
 
 _ID: BindParameter[int] = bindparam("id")
-_REQUEST = select(request.c.doc).where(request.c.id == _ID)
-_NAMED = (
+_REQUEST = Phrase(select(request.c.doc).where(request.c.id == _ID))
+_NAMED = Phrase(
     select(request.c.doc)
     .where(
         request.c.project == bindparam("project"),
@@ -63,29 +63,31 @@ _NAMED = (
     .order_by(request.c.id.desc())
     .limit(1)
 )
-_STATES = (
+_STATES = Phrase(
     select(request.c.state, func.count().label("count"))
     .where(request.c.deleted.is_(False))
     .group_by(request.c.state)
 )
-_BOOKING = select(booking.c.doc).where(booking.c.id == _ID)
-_OPEN_STAGES = [stage.value for stage in Stage if stage is not Stage.ENDED]
-_OPEN = select(booking.c.doc).where(booking.c.stage.in_(_OPEN_STAGES)).order_by(booking.c.id)
-_FLEET = select(fleet.c.doc)
-_STATUSES = select(host_status).order_by(host_status.c.pool, host_status.c.unit)
+_BOOKING = Phrase(select(booking.c.doc).where(booking.c.id == _ID))
+_OPEN_STAGES = [literal(stage.value) for stage in Stage if stage is not Stage.ENDED]
+_OPEN = Phrase(select(booking.c.doc).where(booking.c.stage.in_(_OPEN_STAGES)).order_by(booking.c.id))
+_FLEET = Phrase(select(fleet.c.doc))
+_STATUSES = Phrase(select(host_status).order_by(host_status.c.pool, host_status.c.unit))
 _IN_DUE_ORDER = (work.c.due_at, work.c.kind, work.c.subject, work.c.tag)
-_WORK = select(work).where(work.c.subject == bindparam("subject")).order_by(*_IN_DUE_ORDER)
+_WORK = Phrase(select(work).where(work.c.subject == bindparam("subject")).order_by(*_IN_DUE_ORDER))
 _DUE = (
     select(work).where(work.c.due_at <= bindparam("now")).order_by(*_IN_DUE_ORDER).limit(bindparam("limit"))
 )
-_NEXT_DUE = select(func.min(work.c.due_at))
-_REPLY = select(reply).where(
-    reply.c.principal == bindparam("principal"),
-    reply.c.method == bindparam("method"),
-    reply.c.call_id == bindparam("call_id"),
+_NEXT_DUE = Phrase(select(func.min(work.c.due_at)))
+_REPLY = Phrase(
+    select(reply).where(
+        reply.c.principal == bindparam("principal"),
+        reply.c.method == bindparam("method"),
+        reply.c.call_id == bindparam("call_id"),
+    )
 )
-_META = select(meta.c.value).where(meta.c.key == bindparam("key"))
-_COUNTER = select(counter.c.value).where(counter.c.name == bindparam("name"))
+_META = Phrase(select(meta.c.value).where(meta.c.key == bindparam("key")))
+_COUNTER = Phrase(select(counter.c.value).where(counter.c.name == bindparam("name")))
 
 
 def _peak_statement() -> Select[Any]:
@@ -118,7 +120,7 @@ def _peak_statement() -> Select[Any]:
     return select(func.coalesce(func.max(heights.c.height), 0))
 
 
-_PEAK = _peak_statement()
+_PEAK = Phrase(_peak_statement())
 
 
 class SqlReader:
@@ -126,32 +128,37 @@ class SqlReader:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._driver = cast("sqlite3.Connection", connection.connection.driver_connection)
         self._trouble: Unavailable | None = None
 
-    def _run(
-        self,
-        statement: Executable | str,
-        parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
-    ) -> Result[Any]:
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
         if self._trouble is not None:
             raise Unavailable(self._trouble.message)
         try:
-            if isinstance(statement, str):
-                return self._connection.exec_driver_sql(statement)
-            return self._connection.execute(statement, parameters)
-        except DBAPIError as error:
+            yield
+        except (DBAPIError, sqlite3.Error) as error:
             fault = meaning(error)
             if isinstance(fault, Unavailable):
                 self._trouble = fault
             raise fault from error
 
-    def _one(self, statement: Executable, **parameters: Any) -> Any:
-        return self._run(statement, parameters).scalar()
+    def _one(self, phrase: Phrase, **parameters: Any) -> Any:
+        """The first column of the first row, None when there is none."""
+        with self._asking():
+            row = self._driver.execute(phrase.text, phrase.bound(parameters)).fetchone()
+        return row[0] if row is not None else None
 
-    def _all(self, statement: Executable, **parameters: Any) -> Iterator[rows.Row]:
-        result = self._run(statement, parameters)
-        names = tuple(result.keys())
-        return (dict(zip(names, values, strict=True)) for values in result)
+    def _all(self, statement: Phrase | Select[Any], **parameters: Any) -> list[rows.Row]:
+        """Every row, by column name."""
+        with self._asking():
+            if isinstance(statement, Phrase):
+                cursor = self._driver.execute(statement.text, statement.bound(parameters))
+                names, found = [column[0] for column in cursor.description], cursor.fetchall()
+            else:
+                result = self._connection.execute(statement, parameters)
+                names, found = list(result.keys()), list(result)
+        return [dict(zip(names, values, strict=True)) for values in found]
 
     def request(self, request_id: int) -> CapacityRequest | None:
         """The request of that id."""
@@ -165,8 +172,7 @@ class SqlReader:
 
     def requests(self, query: RequestQuery) -> list[CapacityRequest]:
         """Requests in id order."""
-        found = self._run(_listing(query)).scalars()
-        return [rows.read_request(doc) for doc in found]
+        return [rows.read_request(row["doc"]) for row in self._all(_listing(query))]
 
     def count_requests(self) -> dict[RequestState, int]:
         """How many requests there are in each state."""
@@ -182,7 +188,7 @@ class SqlReader:
 
     def open_bookings(self) -> list[Booking]:
         """Every booking not ENDED, by id."""
-        return [rows.read_booking(doc) for doc in self._run(_OPEN).scalars()]
+        return [rows.read_booking(row["doc"]) for row in self._all(_OPEN)]
 
     def fleet(self) -> Fleet | None:
         """The declared fleet."""
@@ -237,8 +243,8 @@ class SqlReader:
 
     def idempotent(self, principal: str, method: str, call_id: str) -> IdempotentReply | None:
         """What was answered earlier to this call."""
-        row = next(self._all(_REPLY, principal=principal, method=method, call_id=call_id), None)
-        return rows.read_reply(row) if row is not None else None
+        found = self._all(_REPLY, principal=principal, method=method, call_id=call_id)
+        return rows.read_reply(found[0]) if found else None
 
     def usage(self, *, start: int, end: int, project: str = "", request: int = 0) -> list[UsageRecord]:
         """Closed usage records overlapping [start, end), in the order they were recorded."""

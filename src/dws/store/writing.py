@@ -10,9 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, func, insert, select, tuple_, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    tuple_,
+    update,
+)
 
 from dws.engine.ports import IdempotentReply, RequestQuery
 from dws.model.booking import Booking, OwnerKind
@@ -23,7 +33,7 @@ from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
 from dws.store import rows
-from dws.store.dialect import upsert
+from dws.store.dialect import Phrase, upsert
 from dws.store.pending import Counter, Pending
 from dws.store.reading import SqlReader
 from dws.store.rules import check_version, counts_of, numbered, units_of
@@ -44,48 +54,56 @@ from dws.store.schema import (
     work,
 )
 
-_PUT_REQUEST = upsert(request)
-_VERSION = select(request.c.version).where(request.c.id == bindparam("id"))
-_NEWEST = select(func.max(request.c.id))
-_ADD_EVENT = insert(recorded)
-_SUBJECT_SEQ = select(func.max(recorded.c.subject_seq)).where(
-    recorded.c.subject_kind == bindparam("kind"), recorded.c.subject == bindparam("subject")
+_PUT_REQUEST = Phrase(upsert(request))
+_VERSION = Phrase(select(request.c.version).where(request.c.id == bindparam("id")))
+_NEWEST = Phrase(select(func.max(request.c.id)))
+_ADD_EVENT = Phrase(insert(recorded))
+_SUBJECT_SEQ = Phrase(
+    select(func.max(recorded.c.subject_seq)).where(
+        recorded.c.subject_kind == bindparam("kind"), recorded.c.subject == bindparam("subject")
+    )
 )
-_TOLD_OF = select(func.max(recorded.c.subject)).where(recorded.c.subject_kind == SubjectKind.REQUEST.value)
-_PUT_COUNTER = upsert(counter)
-_PUT_ITEM = upsert(work)
+_TOLD_OF = Phrase(
+    select(func.max(recorded.c.subject)).where(recorded.c.subject_kind == SubjectKind.REQUEST.value)
+)
+_PUT_COUNTER = Phrase(upsert(counter))
+_PUT_ITEM = Phrase(upsert(work))
 _OF_KIND = (work.c.subject == bindparam("of"), work.c.kind == bindparam("of_kind"))
-_DROP_KIND = delete(work).where(*_OF_KIND)
-_DROP_TAG = _DROP_KIND.where(work.c.tag == bindparam("of_tag"))
-_ITEM = select(work.c.lease_token).where(*_OF_KIND, work.c.tag == bindparam("of_tag"))
-_CLEAR_LEASES = update(work).where(work.c.lease_token != "").values(lease_token="", lease_until=0)
-_FREE = (
+_DROP_KIND = Phrase(delete(work).where(*_OF_KIND))
+_DROP_TAG = Phrase(delete(work).where(*_OF_KIND, work.c.tag == bindparam("of_tag")))
+_ITEM = Phrase(select(work.c.lease_token).where(*_OF_KIND, work.c.tag == bindparam("of_tag")))
+_CLEAR_LEASES = Phrase(update(work).where(work.c.lease_token != "").values(lease_token="", lease_until=0))
+_FREE = Phrase(
     select(work)
     .where(
         work.c.due_at <= bindparam("now"),
-        work.c.kind.in_([kind.value for kind in WorkKind if kind.calls_backend]),
+        work.c.kind.in_([literal(kind.value) for kind in WorkKind if kind.calls_backend]),
         (work.c.lease_token == "") | (work.c.lease_until <= bindparam("process_now")),
     )
     .order_by(work.c.due_at, work.c.kind, work.c.subject, work.c.tag)
     .limit(bindparam("limit"))
 )
-_PUT_REPLY = upsert(reply)
+_PUT_REPLY = Phrase(upsert(reply))
 _CALL = tuple_(reply.c.principal, reply.c.method, reply.c.call_id)
-_NO_SUBJECTS = delete(reply_subject).where(
-    reply_subject.c.principal == bindparam("of_principal"),
-    reply_subject.c.method == bindparam("of_method"),
-    reply_subject.c.call_id == bindparam("of_call"),
+_NO_SUBJECTS = Phrase(
+    delete(reply_subject).where(
+        reply_subject.c.principal == bindparam("of_principal"),
+        reply_subject.c.method == bindparam("of_method"),
+        reply_subject.c.call_id == bindparam("of_call"),
+    )
 )
-_ADD_SUBJECT = insert(reply_subject)
-_ADD_USAGE = insert(usage)
-_PUT_BOOKING = upsert(booking)
-_PUT_PART = upsert(booking_part)
-_DROP_PART = delete(booking_part).where(
-    booking_part.c.booking == bindparam("of"), booking_part.c.unit == bindparam("of_unit")
+_ADD_SUBJECT = Phrase(insert(reply_subject))
+_ADD_USAGE = Phrase(insert(usage), [column.name for column in usage.c if column.name != "id"])
+_PUT_BOOKING = Phrase(upsert(booking))
+_PUT_PART = Phrase(upsert(booking_part))
+_DROP_PART = Phrase(
+    delete(booking_part).where(
+        booking_part.c.booking == bindparam("of"), booking_part.c.unit == bindparam("of_unit")
+    )
 )
-_DROP_COUNTS = delete(booking_count).where(booking_count.c.booking == bindparam("of"))
-_ADD_COUNT = insert(booking_count)
-_HOLDER = (
+_DROP_COUNTS = Phrase(delete(booking_count).where(booking_count.c.booking == bindparam("of")))
+_ADD_COUNT = Phrase(insert(booking_count))
+_HOLDER = Phrase(
     select(booking_part.c.booking, booking_part.c.start, booking_part.c.end)
     .where(
         booking_part.c.parent == bindparam("parent"),
@@ -97,16 +115,18 @@ _HOLDER = (
     )
     .limit(1)
 )
-_PUT_FLEET = upsert(fleet)
-_PUT_STATUS = upsert(host_status)
-_DROP_STATUS = delete(host_status).where(
-    host_status.c.pool == bindparam("of_pool"), host_status.c.unit == bindparam("of_unit")
+_PUT_FLEET = Phrase(upsert(fleet))
+_PUT_STATUS = Phrase(upsert(host_status))
+_DROP_STATUS = Phrase(
+    delete(host_status).where(
+        host_status.c.pool == bindparam("of_pool"), host_status.c.unit == bindparam("of_unit")
+    )
 )
-_PUT_META = upsert(meta)
-_OVER = (
+_PUT_META = Phrase(upsert(meta))
+_OVER = Phrase(
     select(request.c.id)
     .where(
-        request.c.state.in_([state.value for state in RequestState if state.is_terminal]),
+        request.c.state.in_([literal(state.value) for state in RequestState if state.is_terminal]),
         request.c.ended_at > 0,
         request.c.ended_at < bindparam("instant"),
     )
@@ -114,17 +134,22 @@ _OVER = (
     .limit(bindparam("limit"))
 )
 _GONE: BindParameter[int] = bindparam("gone")
-_FORGET = (
-    delete(recorded).where(recorded.c.subject_kind == SubjectKind.REQUEST.value, recorded.c.subject == _GONE),
-    delete(booking).where(booking.c.owner_kind == OwnerKind.REQUEST.value, booking.c.owner == _GONE),
-    delete(reply).where(
-        _CALL.in_(
-            select(reply_subject.c.principal, reply_subject.c.method, reply_subject.c.call_id).where(
-                reply_subject.c.subject == _GONE
+_FORGET = tuple(
+    Phrase(statement)
+    for statement in (
+        delete(recorded).where(
+            recorded.c.subject_kind == SubjectKind.REQUEST.value, recorded.c.subject == _GONE
+        ),
+        delete(booking).where(booking.c.owner_kind == OwnerKind.REQUEST.value, booking.c.owner == _GONE),
+        delete(reply).where(
+            _CALL.in_(
+                select(reply_subject.c.principal, reply_subject.c.method, reply_subject.c.call_id).where(
+                    reply_subject.c.subject == _GONE
+                )
             )
-        )
-    ),
-    delete(request).where(request.c.id == _GONE),
+        ),
+        delete(request).where(request.c.id == _GONE),
+    )
 )
 
 
@@ -150,12 +175,12 @@ class SqlTransaction(SqlReader):
         except BaseException:
             self._frames.pop()
             if frame.is_real and self._trouble is None:
-                self._run(f"ROLLBACK TO {name}")
-                self._run(f"RELEASE {name}")
+                self._say(f"ROLLBACK TO {name}")
+                self._say(f"RELEASE {name}")
             raise
         self._frames.pop()
         if frame.is_real:
-            self._run(f"RELEASE {name}")
+            self._say(f"RELEASE {name}")
         self._frames[-1].merge(frame)
 
     def _settle(self) -> None:
@@ -163,7 +188,7 @@ class SqlTransaction(SqlReader):
         for depth, frame in enumerate(self._frames):
             if not frame.is_real:
                 self._send(self._frames[depth - 1])
-                self._run(f"SAVEPOINT part_{depth}")
+                self._say(f"SAVEPOINT part_{depth}")
                 frame.is_real = True
 
     def flush(self) -> None:
@@ -173,8 +198,8 @@ class SqlTransaction(SqlReader):
 
     def finish(self) -> None:
         """Last act before the commit. Raises Unavailable when there was trouble, whoever caught it."""
-        self.flush()
-        self._run("SELECT 1")
+        with self._asking():
+            self.flush()
 
     def _send(self, frame: Pending) -> None:
         self._many(_PUT_REQUEST, [rows.request_row(r) for r in frame.requests.values()])
@@ -196,14 +221,20 @@ class SqlTransaction(SqlReader):
         self._many(_NO_SUBJECTS, calls)
         self._many(_ADD_SUBJECT, [row for r in replies for row in rows.reply_subject_rows(r)])
 
-    def _many(self, statement: Any, parameters: Sequence[rows.Row]) -> None:
-        if parameters:
-            self._run(statement, parameters)
+    def _say(self, text: str) -> None:
+        with self._asking():
+            self._driver.execute(text)
 
-    def _now(self, statement: Any, *parameters: rows.Row) -> None:
+    def _many(self, phrase: Phrase, parameters: Sequence[rows.Row]) -> None:
+        """Send a statement for every set of parameters."""
+        if parameters:
+            with self._asking():
+                self._driver.executemany(phrase.text, [phrase.bound(p) for p in parameters])
+
+    def _now(self, phrase: Phrase, *parameters: rows.Row) -> None:
         """Send one statement at once."""
         self._settle()
-        self._many(statement, list(parameters))
+        self._many(phrase, parameters)
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -288,7 +319,7 @@ class SqlTransaction(SqlReader):
         """Which unit the database refused, and whose it is."""
         if refused.message == TWICE:
             for part in parts:
-                if (held := next(self._all(_HOLDER, **part), None)) is not None:
+                for held in self._all(_HOLDER, **part):
                     return (
                         f"unit {part['unit']} of pool {new.pool} is in booking {held['booking']} "
                         f"[{held['start']}, {held['end']}); booking {new.id} cannot have it within "
@@ -459,9 +490,9 @@ class SqlTransaction(SqlReader):
     def forget_before(self, instant: int, *, limit: int) -> int:
         """Drop requests that ended before `instant`, the earliest first, with what belongs to them."""
         self.flush()
-        over = self._run(_OVER, {"instant": instant, "limit": max(0, limit)}).scalars().all()
-        for statement in _FORGET:
-            self._many(statement, [{"gone": request_id} for request_id in over])
+        over = self._all(_OVER, instant=instant, limit=max(0, limit))
+        for phrase in _FORGET:
+            self._many(phrase, [{"gone": row["id"]} for row in over])
         return len(over)
 
 

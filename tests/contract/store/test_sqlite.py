@@ -182,8 +182,7 @@ store = SqlStore(sys.argv[1])
 with store.begin() as tx:
     tx.put_request(a_request(1))
 unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, unlimited[1]))
-def fill(first):
+def fill(first, goes_on):
     with store.begin() as tx:
         for n in range(first, first + 600):
             try:
@@ -191,15 +190,17 @@ def fill(first):
                     tx.put_request(a_request(n, labels={"x": "y" * 60}))
                     tx.append([an_event(n)])
                     tx.flush()
-            except Unavailable:
-                pass  # as a caller would that thinks only this part failed
-for first in (2, 10_000):
+            except Unavailable:  # as a caller would that thinks only this part failed
+                resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+                if not goes_on:
+                    break
+for first, goes_on in ((2, True), (10_000, False)):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, unlimited[1]))
     try:
-        fill(first)
+        fill(first, goes_on)
         print("written")
     except Unavailable:
         print("unavailable")
-resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
 with store.begin() as tx:
     tx.put_request(a_request(5))
     print([r.id for r in tx.requests(__import__("dws.engine.ports").engine.ports.RequestQuery())], tx.last_seq())

@@ -100,6 +100,21 @@ def test_unscheduling_takes_what_was_named_and_no_more(store: Store) -> None:
         assert reader.next_due() == 20
 
 
+def test_a_part_takes_back_what_was_scheduled_before_it(store: Store) -> None:
+    """What one command of a batch cancels, an earlier one had scheduled: it would fire all the same."""
+    with store.begin() as tx:
+        tx.schedule(
+            [an_item(1, K.WARN, 10, tag="600"), an_item(1, K.WARN, 20, tag="60"), an_item(1, K.EXPIRE, 30)]
+        )
+        with tx.savepoint():
+            tx.unschedule(1, (K.WARN,))
+            tx.schedule([an_item(1, K.WARN, 40, tag="60")])
+        with tx.savepoint():
+            tx.unschedule(1, (K.EXPIRE,), "")
+    with store.read() as reader:
+        assert reader.due_work(99, limit=9) == [an_item(1, K.WARN, 40, tag="60")]
+
+
 def test_no_work_is_never_due(store: Store) -> None:
     """A server with nothing to do would spin."""
     put(store, an_item(1))
