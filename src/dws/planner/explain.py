@@ -97,7 +97,7 @@ def why(shadow: Pass, request: CapacityRequest, placement: Placement | None) -> 
             facts={"at": request.demand.not_after},
         )
     if placement.start <= now:
-        return Reason(code="STARTING", text="starts in the next pass")
+        return Reason(code="STARTING", text="starts at once")
     return _what_is_missing(shadow, request, placement)
 
 
