@@ -223,21 +223,19 @@ def _declare_fleet(engine: Engine, settings: Settings, backends: Mapping[str, Ba
         fleet = fleetfile.parse(text, source=str(path))
     else:
         fleet = known
-    fleet = with_this_machine(fleet, settings, backends)
+    fleet = with_this_machine(fleet, backends)
     engine.apply_fleet(SYSTEM, fleet, confirm=True)
 
 
-def with_this_machine(fleet: Fleet, settings: Settings, backends: Mapping[str, Backend]) -> Fleet:
+def with_this_machine(fleet: Fleet, backends: Mapping[str, Backend]) -> Fleet:
     """The fleet with zone `local`: this machine's pools, or why it is unavailable."""
     zones = tuple(z for z in fleet.zones if z.name != LOCAL_ZONE)
     pools = tuple(p for p in fleet.pools if p.zone != LOCAL_ZONE)
-    zone, own = _this_machine(settings, backends)
+    zone, own = _this_machine(backends)
     return replace(fleet, zones=(*zones, zone), pools=(*pools, *own))
 
 
-def _this_machine(
-    settings: Settings, backends: Mapping[str, Backend]
-) -> tuple[Zone, tuple[Pool, ...]]:
+def _this_machine(backends: Mapping[str, Backend]) -> tuple[Zone, tuple[Pool, ...]]:
     if "local" not in backends:
         reason = "programs on this machine need the real clock; this server runs on a virtual one"
         return Zone(name=LOCAL_ZONE, region=LOCAL_ZONE, unavailable=reason), ()

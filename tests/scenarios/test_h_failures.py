@@ -190,6 +190,22 @@ def test_an_outage_is_shown_before_it_is_confirmed() -> None:
     assert world.everything() == before
 
 
+def test_an_outage_says_beforehand_whose_promise_moves() -> None:
+    """An operator could push back someone's promised start without having been told."""
+    from dws.engine.commands import ChangeHosts
+
+    world = World(f1())
+    world.submit("busy", hosts=4, hours=1)
+    world.submit("next", hosts=4, hours=1)
+    before = world.everything()
+    until = world.now() + 4 * 3600
+    ask = ChangeHosts(hosts=("h100-h4",), state="DOWN", until=until, confirm=False)
+    answer = world.engine.change_hosts(OPERATOR, ask)
+    told = {a.request.name: a.effect for a in answer.affected}
+    assert told["next"] == f"its promised start moves {3 * 3600} s later"
+    assert world.everything() == before
+
+
 def test_k09_a_restart_does_not_readmit_finished_work() -> None:
     """Finished work could run again after a restart."""
     world = World(f1())

@@ -34,7 +34,9 @@ def create(
     point = available().get(name)
     if point is None:
         known = ", ".join(sorted(available()))
-        raise InvalidArgument(f"backend: no backend '{name}' is installed (there are: {known})", field="backend")
+        raise InvalidArgument(
+            f"backend: no backend '{name}' is installed (there are: {known})", field="backend"
+        )
     kind: Callable[..., Backend] = point.load()
     takes = inspect.signature(kind).parameters
     for key in settings:

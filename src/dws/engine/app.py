@@ -417,7 +417,14 @@ class Engine:
             raise InvalidArgument("until: lies in the past", field="until")
         with self.books.lock:
             targets = [hosts.find(self.books.fleet, name) for name in command.hosts]
-            touched = hosts.affected(self.books, targets, state)
+            touched = hosts.affected(
+                self.books,
+                targets,
+                state,
+                until=command.until,
+                policy=self.policy,
+                now=self.now(),
+            )
         if command.confirm:
             reason = command.reason or f"{who.name} said so"
             self._write(

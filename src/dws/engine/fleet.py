@@ -50,7 +50,9 @@ def refuse_if_in_use(books: Books, new: Fleet) -> None:
             host = old_pool.hosts[unit]
             if pool is None or unit >= len(pool.hosts) or pool.hosts[unit] != host:
                 moved.append(f"{booking.pool}/{host}")
-            elif pool.cell_of(unit) != old_pool.cell_of(unit) or pool.backend != old_pool.backend:
+                continue
+            same_place = pool.cell_of(unit) == old_pool.cell_of(unit)
+            if not same_place or pool.backend != old_pool.backend:
                 moved.append(f"{booking.pool}/{host}")
     if moved:
         raise FailedPrecondition(

@@ -7,6 +7,8 @@ looked at again in the next pass.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dws.engine import instances, ledger
 from dws.engine.answers import Affected
 from dws.engine.books import Books
@@ -15,6 +17,9 @@ from dws.model import events as ev
 from dws.model.errors import InvalidArgument, NotFound
 from dws.model.request import CapacityRequest, HostLossPolicy, RequestState
 from dws.model.topology import Fleet, HostState, HostStatus, Pool
+from dws.planner import backfill
+from dws.planner.options import PolicyOptions
+from dws.planner.plan import Move, Withdraw
 
 
 def find(fleet: Fleet, name: str) -> tuple[Pool, int]:
@@ -51,8 +56,57 @@ def users_of(books: Books, pool: str, unit: int) -> list[CapacityRequest]:
     ]
 
 
-def affected(books: Books, targets: list[tuple[Pool, int]], state: HostState) -> tuple[Affected, ...]:
-    """Whom a change of these hosts would touch, and how."""
+def affected(
+    books: Books,
+    targets: list[tuple[Pool, int]],
+    state: HostState,
+    *,
+    until: int,
+    policy: PolicyOptions,
+    now: int,
+) -> tuple[Affected, ...]:
+    """Whom a change of these hosts would touch, and how: who holds them, and whose promise would move."""
+    return (
+        *_holders(books, targets, state),
+        *_promised(books, targets, state, until=until, policy=policy, now=now),
+    )
+
+
+def _promised(
+    books: Books,
+    targets: list[tuple[Pool, int]],
+    state: HostState,
+    *,
+    until: int,
+    policy: PolicyOptions,
+    now: int,
+) -> Iterator[Affected]:
+    """Waiting requests whose promise a plan without these hosts would move or withdraw."""
+    if state is HostState.READY:
+        return
+    snapshot = books.snapshot()
+    for pool in {p.name: None for p, _ in targets}:
+        calendar = snapshot.calendars[pool]
+        out = {
+            unit: HostStatus(pool=pool, unit=unit, state=state, until=until)
+            for p, unit in targets
+            if p.name == pool
+        }
+        calendar.set_hosts({**calendar.unready_units(), **out})
+    for decision in backfill.plan(snapshot, policy, now).decisions:
+        request = books.waiting.get(decision.request)
+        if request is None:
+            continue
+        if isinstance(decision, Move):
+            effect = f"its promised start moves {decision.placement.start - request.promised_start} s later"
+            yield Affected(request=request, effect=effect)
+        elif isinstance(decision, Withdraw):
+            yield Affected(request=request, effect="its promised start is withdrawn")
+
+
+def _holders(
+    books: Books, targets: list[tuple[Pool, int]], state: HostState
+) -> tuple[Affected, ...]:
     names: dict[int, list[str]] = {}
     for pool, unit in targets:
         for request in users_of(books, pool.name, unit):

@@ -133,7 +133,7 @@ def window(now: int, demand: Demand, wait_s: int | None) -> Demand:
     if wait_s is not None:
         if wait_s < 0:
             raise InvalidArgument(f"wait: {wait_s} s must not be negative", field="wait")
-        latest = min(demand.not_after, min(FOREVER, max(now, demand.not_before) + wait_s))
+        latest = min(demand.not_after, FOREVER, max(now, demand.not_before) + wait_s)
         demand = replace(demand, not_after=latest)
     if demand.not_after < now:
         raise InvalidArgument(

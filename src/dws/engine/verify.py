@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from dws.engine.answers import Verification
@@ -56,7 +57,7 @@ def _units_are_held_once(fleet: Fleet, bookings: list[Booking]) -> Iterator[str]
             by_unit[booking.parent, booking.pool, unit].append(booking)
     for (_, pool, unit), holders in sorted(by_unit.items()):
         holders.sort(key=lambda b: b.span)
-        for first, second in zip(holders, holders[1:], strict=False):
+        for first, second in pairwise(holders):
             if first.span.overlaps(second.span):
                 host = fleet.pool(pool).hosts[unit]
                 yield f"{pool}/{host} is in bookings {first.id} and {second.id} at one instant"
