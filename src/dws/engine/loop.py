@@ -4,6 +4,9 @@
     driver      carries out, fires timers, plans; sleeps until something is due or a hint comes
     observers   one thread a backend: a backend that hangs holds up nobody else
     callers     a bounded pool for backend calls
+
+A thread that hits trouble says so and goes on a little later: nothing it does is lost, because what is due
+stays due until it is done.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Final
 from dws.engine.app import Engine
 from dws.engine.executing import Job
 from dws.engine.observing import Observer
-from dws.model.errors import DwsError
+from dws.engine.ports import HasTimers
 
 CALLERS: Final = 16
 OBSERVE_EVERY_S: Final = 0.25
@@ -39,7 +42,7 @@ class CallerPool:
     def _guarded(self, work: Callable[[list[Job]], None], job: Job) -> None:
         try:
             work([job])
-        except (DwsError, OSError, AssertionError, ValueError, RuntimeError) as error:
+        except Exception as error:
             self._report(f"{job.item.kind} of request {job.item.subject}", error)
 
     def stop(self) -> None:
@@ -83,7 +86,7 @@ class Loop:
             engine.wake.clear()
             try:
                 did = engine.work(engine.now())
-            except (DwsError, AssertionError, ValueError, RuntimeError) as error:
+            except Exception as error:
                 self._report("driver", error)
                 self._stopping.wait(TROUBLE_WAIT_S)
                 continue
@@ -99,8 +102,10 @@ class Loop:
     def _observe(self, observer: Observer) -> None:
         while not self._stopping.is_set():
             try:
+                if isinstance(observer.backend, HasTimers):
+                    observer.backend.advance(self._engine.now())
                 observer.observe()
-            except (DwsError, OSError, AssertionError, ValueError, RuntimeError) as error:
+            except Exception as error:
                 self._report(f"observer {observer.backend.name}", error)
                 self._stopping.wait(TROUBLE_WAIT_S)
             self._stopping.wait(OBSERVE_EVERY_S)
