@@ -11,146 +11,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from sqlalchemy import (
-    BindParameter,
-    Connection,
-    bindparam,
-    delete,
-    func,
-    insert,
-    literal,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import Connection
 
 from dws.engine.ports import IdempotentReply, RequestQuery
-from dws.model.booking import Booking, OwnerKind
+from dws.model.booking import Booking
 from dws.model.errors import DoubleBooking
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
+from dws.store import phrases as say
 from dws.store import rows
-from dws.store.dialect import Phrase, upsert
+from dws.store.dialect import Phrase
 from dws.store.pending import Counter, Pending
 from dws.store.reading import SqlReader
 from dws.store.rules import check_version, counts_of, numbered, units_of
-from dws.store.schema import (
-    TWICE,
-    booking,
-    booking_count,
-    booking_part,
-    counter,
-    fleet,
-    host_status,
-    meta,
-    recorded,
-    reply,
-    reply_subject,
-    request,
-    usage,
-    work,
-)
-
-_PUT_REQUEST = Phrase(upsert(request))
-_VERSION = Phrase(select(request.c.version).where(request.c.id == bindparam("id")))
-_NEWEST = Phrase(select(func.max(request.c.id)))
-_ADD_EVENT = Phrase(insert(recorded))
-_SUBJECT_SEQ = Phrase(
-    select(func.max(recorded.c.subject_seq)).where(
-        recorded.c.subject_kind == bindparam("kind"), recorded.c.subject == bindparam("subject")
-    )
-)
-_TOLD_OF = Phrase(
-    select(func.max(recorded.c.subject)).where(recorded.c.subject_kind == SubjectKind.REQUEST.value)
-)
-_PUT_COUNTER = Phrase(upsert(counter))
-_PUT_ITEM = Phrase(upsert(work))
-_OF_KIND = (work.c.subject == bindparam("of"), work.c.kind == bindparam("of_kind"))
-_DROP_KIND = Phrase(delete(work).where(*_OF_KIND))
-_DROP_TAG = Phrase(delete(work).where(*_OF_KIND, work.c.tag == bindparam("of_tag")))
-_ITEM = Phrase(select(work.c.lease_token).where(*_OF_KIND, work.c.tag == bindparam("of_tag")))
-_CLEAR_LEASES = Phrase(update(work).where(work.c.lease_token != "").values(lease_token="", lease_until=0))
-_FREE = Phrase(
-    select(work)
-    .where(
-        work.c.due_at <= bindparam("now"),
-        work.c.kind.in_([literal(kind.value) for kind in WorkKind if kind.calls_backend]),
-        (work.c.lease_token == "") | (work.c.lease_until <= bindparam("process_now")),
-    )
-    .order_by(work.c.due_at, work.c.kind, work.c.subject, work.c.tag)
-    .limit(bindparam("limit"))
-)
-_PUT_REPLY = Phrase(upsert(reply))
-_CALL = tuple_(reply.c.principal, reply.c.method, reply.c.call_id)
-_NO_SUBJECTS = Phrase(
-    delete(reply_subject).where(
-        reply_subject.c.principal == bindparam("of_principal"),
-        reply_subject.c.method == bindparam("of_method"),
-        reply_subject.c.call_id == bindparam("of_call"),
-    )
-)
-_ADD_SUBJECT = Phrase(insert(reply_subject))
-_ADD_USAGE = Phrase(insert(usage), [column.name for column in usage.c if column.name != "id"])
-_PUT_BOOKING = Phrase(upsert(booking))
-_PUT_PART = Phrase(upsert(booking_part))
-_DROP_PART = Phrase(
-    delete(booking_part).where(
-        booking_part.c.booking == bindparam("of"), booking_part.c.unit == bindparam("of_unit")
-    )
-)
-_DROP_COUNTS = Phrase(delete(booking_count).where(booking_count.c.booking == bindparam("of")))
-_ADD_COUNT = Phrase(insert(booking_count))
-_HOLDER = Phrase(
-    select(booking_part.c.booking, booking_part.c.start, booking_part.c.end)
-    .where(
-        booking_part.c.parent == bindparam("parent"),
-        booking_part.c.pool == bindparam("pool"),
-        booking_part.c.unit == bindparam("unit"),
-        booking_part.c.end > bindparam("start"),
-        booking_part.c.start < bindparam("end"),
-        booking_part.c.booking != bindparam("booking"),
-    )
-    .limit(1)
-)
-_PUT_FLEET = Phrase(upsert(fleet))
-_PUT_STATUS = Phrase(upsert(host_status))
-_DROP_STATUS = Phrase(
-    delete(host_status).where(
-        host_status.c.pool == bindparam("of_pool"), host_status.c.unit == bindparam("of_unit")
-    )
-)
-_PUT_META = Phrase(upsert(meta))
-_OVER = Phrase(
-    select(request.c.id)
-    .where(
-        request.c.state.in_([literal(state.value) for state in RequestState if state.is_terminal]),
-        request.c.ended_at > 0,
-        request.c.ended_at < bindparam("instant"),
-    )
-    .order_by(request.c.ended_at, request.c.id)
-    .limit(bindparam("limit"))
-)
-_GONE: BindParameter[int] = bindparam("gone")
-_FORGET = tuple(
-    Phrase(statement)
-    for statement in (
-        delete(recorded).where(
-            recorded.c.subject_kind == SubjectKind.REQUEST.value, recorded.c.subject == _GONE
-        ),
-        delete(booking).where(booking.c.owner_kind == OwnerKind.REQUEST.value, booking.c.owner == _GONE),
-        delete(reply).where(
-            _CALL.in_(
-                select(reply_subject.c.principal, reply_subject.c.method, reply_subject.c.call_id).where(
-                    reply_subject.c.subject == _GONE
-                )
-            )
-        ),
-        delete(request).where(request.c.id == _GONE),
-    )
-)
+from dws.store.schema import TWICE
 
 
 class SqlTransaction(SqlReader):
@@ -202,24 +79,24 @@ class SqlTransaction(SqlReader):
             self.flush()
 
     def _send(self, frame: Pending) -> None:
-        self._many(_PUT_REQUEST, [rows.request_row(r) for r in frame.requests.values()])
-        self._many(_ADD_EVENT, [rows.event_row(e) for e in frame.events])
+        self._many(say.PUT_REQUEST, [rows.request_row(r) for r in frame.requests.values()])
+        self._many(say.ADD_EVENT, [rows.event_row(e) for e in frame.events])
         drops = [{"of": s, "of_kind": k.value, "of_tag": t} for s, k, t in frame.drops]
-        self._many(_DROP_KIND, [d for d in drops if d["of_tag"] is None])
-        self._many(_DROP_TAG, [d for d in drops if d["of_tag"] is not None])
+        self._many(say.DROP_KIND, [d for d in drops if d["of_tag"] is None])
+        self._many(say.DROP_TAG, [d for d in drops if d["of_tag"] is not None])
         items = [rows.item_row(i) for own in frame.items.values() for i in own.values()]
-        self._many(_PUT_ITEM, items)
+        self._many(say.PUT_ITEM, items)
         self._send_replies(list(frame.replies.values()))
-        self._many(_ADD_USAGE, [rows.usage_row(r) for r in frame.usage])
+        self._many(say.ADD_USAGE, [rows.usage_row(r) for r in frame.usage])
         counters = [{"name": n, "value": frame.counters[n]} for n in frame.unsent_counters]
-        self._many(_PUT_COUNTER, counters)
+        self._many(say.PUT_COUNTER, counters)
         frame.sent()
 
     def _send_replies(self, replies: list[IdempotentReply]) -> None:
-        self._many(_PUT_REPLY, [rows.reply_row(r) for r in replies])
+        self._many(say.PUT_REPLY, [rows.reply_row(r) for r in replies])
         calls = [{"of_principal": r.principal, "of_method": r.method, "of_call": r.call_id} for r in replies]
-        self._many(_NO_SUBJECTS, calls)
-        self._many(_ADD_SUBJECT, [row for r in replies for row in rows.reply_subject_rows(r)])
+        self._many(say.NO_SUBJECTS, calls)
+        self._many(say.ADD_SUBJECT, [row for r in replies for row in rows.reply_subject_rows(r)])
 
     def _say(self, text: str) -> None:
         with self._asking():
@@ -251,14 +128,14 @@ class SqlTransaction(SqlReader):
             return written.version
         if request_id > self._newest_id():
             return None
-        version: int | None = self._one(_VERSION, id=request_id)
+        version: int | None = self._one(say.VERSION, id=request_id)
         return version
 
     def _newest_id(self) -> int:
         """No request has a larger id; ids grow, so a new request needs no search."""
         if self._newest is None:
             self.flush()
-            self._newest = int(self._one(_NEWEST) or 0)
+            self._newest = int(self._one(say.NEWEST) or 0)
         return self._newest
 
     def _written(self, request_id: int) -> CapacityRequest | None:
@@ -294,7 +171,7 @@ class SqlTransaction(SqlReader):
         old = self.booking(booking.id)
         check_version("booking", booking.id, booking.version, old.version if old else None)
         with self.savepoint():
-            self._now(_PUT_BOOKING, rows.booking_row(booking))
+            self._now(say.PUT_BOOKING, rows.booking_row(booking))
             self._put_counts(old, booking)
             self._put_parts(old, booking)
 
@@ -302,16 +179,16 @@ class SqlTransaction(SqlReader):
         before, after = _count_rows(old), _count_rows(new)
         if before != after:
             if before:
-                self._now(_DROP_COUNTS, {"of": new.id})
-            self._many(_ADD_COUNT, after)
+                self._now(say.DROP_COUNTS, {"of": new.id})
+            self._many(say.ADD_COUNT, after)
 
     def _put_parts(self, old: Booking | None, new: Booking) -> None:
         before, after = _part_rows(old), _part_rows(new)
         gone = [{"of": new.id, "of_unit": unit} for unit in before if unit not in after]
         changed = [row for unit, row in after.items() if before.get(unit) != row]
         try:
-            self._many(_DROP_PART, gone)
-            self._many(_PUT_PART, changed)
+            self._many(say.DROP_PART, gone)
+            self._many(say.PUT_PART, changed)
         except DoubleBooking as refused:
             raise DoubleBooking(self._story_of(refused, new, changed)) from refused
 
@@ -319,7 +196,7 @@ class SqlTransaction(SqlReader):
         """Which unit the database refused, and whose it is."""
         if refused.message == TWICE:
             for part in parts:
-                for held in self._all(_HOLDER, **part):
+                for held in self._all(say.HOLDER, **part):
                     return (
                         f"unit {part['unit']} of pool {new.pool} is in booking {held['booking']} "
                         f"[{held['start']}, {held['end']}); booking {new.id} cannot have it within "
@@ -329,14 +206,14 @@ class SqlTransaction(SqlReader):
 
     def put_fleet(self, fleet: Fleet) -> None:
         """Replace the declared fleet."""
-        self._now(_PUT_FLEET, rows.fleet_row(fleet))
+        self._now(say.PUT_FLEET, rows.fleet_row(fleet))
 
     def put_host_status(self, status: HostStatus) -> None:
         """Replace the status of a host; a READY, reachable one is forgotten."""
         if status.state is HostState.READY and not status.unreachable_since:
-            self._now(_DROP_STATUS, {"of_pool": status.pool, "of_unit": status.unit})
+            self._now(say.DROP_STATUS, {"of_pool": status.pool, "of_unit": status.unit})
         else:
-            self._now(_PUT_STATUS, rows.status_row(status))
+            self._now(say.PUT_STATUS, rows.status_row(status))
 
     # --- events -------------------------------------------------------------------------------
 
@@ -360,10 +237,10 @@ class SqlTransaction(SqlReader):
             if known is not None:
                 return known
         if self._told_of is None:
-            self._told_of = int(self._one(_TOLD_OF) or 0)
+            self._told_of = int(self._one(say.TOLD_OF) or 0)
         if kind is SubjectKind.REQUEST and subject > self._told_of:
             return 0
-        return int(self._one(_SUBJECT_SEQ, kind=kind.value, subject=subject) or 0)
+        return int(self._one(say.SUBJECT_SEQ, kind=kind.value, subject=subject) or 0)
 
     def _counted(self, name: Counter) -> int:
         for frame in reversed(self._frames):
@@ -443,9 +320,9 @@ class SqlTransaction(SqlReader):
     def lease_work(self, *, now: int, process_now: int, until: int, token: str, limit: int) -> list[WorkItem]:
         """Take due items that call a backend and whose lease is free or over."""
         self.flush()
-        free = self._all(_FREE, now=now, process_now=process_now, limit=max(0, limit))
+        free = self._all(say.FREE, now=now, process_now=process_now, limit=max(0, limit))
         taken = [replace(rows.read_item(row), lease_token=token, lease_until=until) for row in free]
-        self._many(_PUT_ITEM, [rows.item_row(item) for item in taken])
+        self._many(say.PUT_ITEM, [rows.item_row(item) for item in taken])
         return taken
 
     def leased(self, item: WorkItem) -> bool:
@@ -454,12 +331,12 @@ class SqlTransaction(SqlReader):
             moved = (item.kind, item.tag) in frame.items.get(item.subject, {})
             if moved or frame.drops_item(item):
                 return False
-        token = self._one(_ITEM, of=item.subject, of_kind=item.kind.value, of_tag=item.tag)
+        token = self._one(say.ITEM, of=item.subject, of_kind=item.kind.value, of_tag=item.tag)
         return bool(item.lease_token) and token == item.lease_token
 
     def clear_leases(self) -> None:
         """Forget every lease."""
-        self._now(_CLEAR_LEASES, {})
+        self._now(say.CLEAR_LEASES, {})
 
     # --- replies, usage, meta, retention ------------------------------------------------------
 
@@ -485,13 +362,13 @@ class SqlTransaction(SqlReader):
 
     def put_meta(self, key: str, value: str) -> None:
         """Set a small named value."""
-        self._now(_PUT_META, {"key": key, "value": value})
+        self._now(say.PUT_META, {"key": key, "value": value})
 
     def forget_before(self, instant: int, *, limit: int) -> int:
         """Drop requests that ended before `instant`, the earliest first, with what belongs to them."""
         self.flush()
-        over = self._all(_OVER, instant=instant, limit=max(0, limit))
-        for phrase in _FORGET:
+        over = self._all(say.OVER, instant=instant, limit=max(0, limit))
+        for phrase in say.FORGET:
             self._many(phrase, [{"gone": row["id"]} for row in over])
         return len(over)
 

@@ -107,6 +107,13 @@ def test_a_crash_in_the_middle_of_a_transaction_leaves_all_or_nothing(tmp_path: 
         assert tx.append([an_event(4)])[0].seq == 4
 
 
+def test_a_commit_is_on_the_disk_when_it_returns(sql: Open) -> None:
+    """A power cut would lose what was answered."""
+    with sql()._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
+
 def test_readers_do_not_wait_for_the_writer_nor_see_half_of_it(sql: Open) -> None:
     """Every list would stand still while a plan is committed."""
     store, seen = sql(), []
@@ -187,7 +194,7 @@ def fill(first, goes_on):
         for n in range(first, first + 600):
             try:
                 with tx.savepoint():
-                    tx.put_request(a_request(n, labels={"x": "y" * 60}))
+                    tx.put_request(a_request(n, labels={"x": "y" * 3_000}))
                     tx.append([an_event(n)])
                     tx.flush()
             except Unavailable:  # as a caller would that thinks only this part failed
