@@ -4,7 +4,15 @@
 
 Comparisons are `=`, `!=`, `<`, `<=`, `>`, `>=`; a `*` at the end of a text is "begins with". AND and OR
 may not be mixed without parentheses: readers disagree about which binds tighter. Instants are compared
-exactly, fractions of a second included. Whatever is not understood is an error that gives its position,
+exactly, fractions of a second included.
+
+The Compute dialect has two grammars in one, as its clients send both:
+
+    name eq ".*(^a3).*"          `eq`, `ne`: regular expressions over the whole text
+    (zone eq z1)(status eq UP)   terms side by side are joined by AND
+    a = 1 OR b = 2 AND c:3       OR binds tighter; `:` is equality, `:*` is "has any"
+
+Whatever is not understood is an error that gives its position,
 never "everything".
 """
 
@@ -23,6 +31,13 @@ from dws.wire.timefmt import parse_instant
 T = TypeVar("T")
 LENGTH_MAX: Final = 2_048
 DEPTH_MAX: Final = 32
+
+
+class Dialect(Enum):
+    """Whose grammar."""
+
+    NATIVE = auto()
+    COMPUTE = auto()
 
 
 class Kind(Enum):
@@ -86,17 +101,17 @@ class Some:
 Tree = Comparison | Not | All | Some
 
 
-def parse_filter(text: str, fields: Fields[T]) -> Predicate[T]:
+def parse_filter(text: str, fields: Fields[T], dialect: Dialect = Dialect.NATIVE) -> Predicate[T]:
     """The predicate a filter describes; the empty filter lets everything through.
 
     Raises InvalidArgument with the position (from 0) in its message and details.
     """
-    return evaluator(parse(text), text, fields)
+    return evaluator(parse(text, dialect), text, fields)
 
 
-def parse(text: str) -> Tree:
+def parse(text: str, dialect: Dialect = Dialect.NATIVE) -> Tree:
     """The tree of a filter. Raises InvalidArgument with the position."""
-    return _Parser(text).whole()
+    return _Parser(text, dialect).whole()
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -111,6 +126,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _ESCAPE = re.compile(r"\\(.)")
+_QUOTE_ESCAPE = re.compile(r"\\([\"'])")
 _NAME = re.compile(r"([A-Za-z][A-Za-z0-9_]*)(?:\.(.+))?")
 
 
@@ -122,12 +138,13 @@ class _Token:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, dialect: Dialect) -> None:
         if len(text) > LENGTH_MAX:
             raise InvalidArgument(
                 f"filter: {len(text)} characters; at most {LENGTH_MAX} are possible", field="filter"
             )
         self._text = text
+        self._compute = dialect is Dialect.COMPUTE
         self._tokens = self._split()
         self._next = 0
 
@@ -154,6 +171,8 @@ class _Parser:
 
     def _sequence(self, depth: int) -> Tree:
         """Terms joined by AND alone, or by OR alone."""
+        if self._compute:
+            return self._conjunction(depth)
         parts, joint = [self._term(depth)], ""
         while (word := self._peek()).kind == "bare" and word.text in ("AND", "OR"):
             if joint and word.text != joint:
@@ -164,6 +183,22 @@ class _Parser:
         if not joint:
             return parts[0]
         return All(tuple(parts)) if joint == "AND" else Some(tuple(parts))
+
+    def _conjunction(self, depth: int) -> Tree:
+        """Compute's order: OR first, then AND, said or unsaid."""
+        parts = [self._disjunction(depth)]
+        while (token := self._peek()).kind in ("open", "bare") and token.text != "OR":
+            if token.text == "AND":
+                self._take()
+            parts.append(self._disjunction(depth))
+        return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+    def _disjunction(self, depth: int) -> Tree:
+        parts = [self._term(depth)]
+        while self._peek().kind == "bare" and self._peek().text == "OR":
+            self._take()
+            parts.append(self._term(depth))
+        return parts[0] if len(parts) == 1 else Some(tuple(parts))
 
     def _term(self, depth: int) -> Tree:
         if depth > DEPTH_MAX:
@@ -186,22 +221,44 @@ class _Parser:
         if name.kind != "bare" or name.text in ("AND", "OR"):
             self._wrong("a field is expected here")
         self._take()
-        parts = _NAME.fullmatch(name.text)
-        if parts is None:
-            wrong(self._text, name.at, f"'{name.text}' is not a field")
-        key = parts.group(2) or ""
+        if self._compute and ":" in name.text:
+            return self._has(name)
+        field, key = self._field(name.text, name.at)
         if name.text.endswith(".") and self._peek().kind == "quoted":
-            key = _unquoted(self._take().text)
+            key = self._unquoted(self._take().text)
         op = self._peek()
-        if op.kind != "op":
+        if op.kind != "op" and not (self._compute and op.text in ("eq", "ne")):
             self._wrong("one of = != < <= > >= is expected here")
         self._take()
+        value, at = self._value()
+        return Comparison(field, key, op.text, value, name.at, at)
+
+    def _has(self, token: _Token) -> Comparison:
+        """`field:value`, which is one token because instants have colons too."""
+        name, _, value = token.text.partition(":")
+        field, key = self._field(name, token.at)
+        at = token.at + len(name) + 1
+        if not value:
+            value, at = self._value()
+        op, value = ("!=", "") if value == "*" else ("=", value)
+        return Comparison(field, key, op, value, token.at, at)
+
+    def _field(self, text: str, at: int) -> tuple[str, str]:
+        parts = _NAME.fullmatch(text.removesuffix("."))
+        if parts is None:
+            wrong(self._text, at, f"'{text}' is not a field")
+        return parts.group(1), parts.group(2) or ""
+
+    def _value(self) -> tuple[str, int]:
         value = self._peek()
         if value.kind not in ("bare", "quoted") or value.text in ("AND", "OR", "NOT"):
             self._wrong("a value is expected here")
         self._take()
-        plain = _unquoted(value.text) if value.kind == "quoted" else value.text
-        return Comparison(parts.group(1), key, op.text, plain, name.at, value.at)
+        return (self._unquoted(value.text) if value.kind == "quoted" else value.text), value.at
+
+    def _unquoted(self, text: str) -> str:
+        """Between the quotes; Compute's clients escape nothing there but quotes."""
+        return (_QUOTE_ESCAPE if self._compute else _ESCAPE).sub(r"\1", text[1:-1])
 
     def _peek(self) -> _Token:
         return self._tokens[self._next]
@@ -214,10 +271,6 @@ class _Parser:
         wrong(self._text, self._peek().at, why)
 
 
-def _unquoted(text: str) -> str:
-    return _ESCAPE.sub(r"\1", text[1:-1])
-
-
 def wrong(text: str, at: int, why: str, *, field: str = "filter") -> NoReturn:
     """Raise the InvalidArgument that points at a position."""
     around = text[at : at + 20]
@@ -226,6 +279,10 @@ def wrong(text: str, at: int, why: str, *, field: str = "filter") -> NoReturn:
 
 
 # --- meaning ----------------------------------------------------------------------------------
+
+REPEATS_MAX: Final = 4
+_REPEATS = re.compile(r"(?<!\\)[*+{?]")
+_COSTLY = re.compile(r"\)[*+{?]|\(\?|\\[1-9]")
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -260,6 +317,8 @@ def _compared(told: Comparison, text: str, fields: Fields[T]) -> Predicate[T]:
     if (field.kind is Kind.MAP) != bool(told.key):
         hint = f"write {told.field}.KEY" if field.kind is Kind.MAP else f"'{told.field}' has no parts"
         wrong(text, told.at, hint)
+    if told.op in ("eq", "ne"):
+        return _matched(told, text, field.get)
     compare, get, value = _COMPARE[told.op], field.get, told.value
     match field.kind:
         case Kind.NUMBER:
@@ -288,6 +347,34 @@ def _text(told: Comparison, text: str, get: Callable[[T], Any]) -> Predicate[T]:
     if star:
         return lambda item: ((found := get(item)) is not None and found.startswith(head)) is same
     return lambda item: (get(item) == value) is same
+
+
+def _matched(told: Comparison, text: str, get: Callable[[T], Any]) -> Predicate[T]:
+    """A regular expression over the whole text."""
+    matches, wanted = _pattern(told, text).fullmatch, told.op == "eq"
+
+    def holds(item: T) -> bool:
+        found = get(item)
+        plain = str(found).lower() if isinstance(found, bool) else str(found or "")
+        return (matches(plain) is not None) is wanted
+
+    return holds
+
+
+def _pattern(told: Comparison, text: str) -> re.Pattern[str]:
+    """The expression, if it is of the kind that cannot take for ever: few repetitions, none of a group."""
+    if told.op == "eq" and not told.value:
+        wrong(text, told.value_at, "an expression is expected here")
+    if len(_REPEATS.findall(told.value)) > REPEATS_MAX or _COSTLY.search(told.value):
+        wrong(
+            text,
+            told.value_at,
+            f"this server matches expressions of at most {REPEATS_MAX} repetitions, none of a group",
+        )
+    try:
+        return re.compile(told.value)
+    except re.error as error:
+        wrong(text, told.value_at, f"not a regular expression: {error}")
 
 
 def _instant(told: Comparison, text: str, get: Callable[[T], str]) -> Predicate[T]:

@@ -3,7 +3,8 @@
 From the registry come the routes with their 404 and 405, decoding, authorisation, the OpenAPI document,
 the metrics' labels and the names in the access log.
 
-A path template has literal segments and `{name}` segments; the last may carry a verb after a colon:
+A path template has literal segments, `{name}` segments and `{name=one|other}` segments that are one of a
+few words; the last segment may carry a verb after a colon:
 `/dws/v1/projects/{project}/requests/{name}:cancel`.
 """
 
@@ -101,9 +102,17 @@ class Route:
 @dataclass(slots=True)
 class _Node:
     literals: dict[str, _Node] = field(default_factory=dict)
+    choice_name: str = ""
     value: _Node | None = None
     value_name: str = ""
     verbs: dict[str, dict[str, Route]] = field(default_factory=dict)
+
+    def choose(self, name: str, words: list[str]) -> _Node:
+        """The one node behind each of these words."""
+        self.choice_name = name
+        behind = self.literals.get(words[0]) or _Node()
+        self.literals |= dict.fromkeys(words, behind)
+        return behind
 
 
 class Registry:
@@ -128,7 +137,10 @@ class Registry:
             if not segment.startswith("{"):
                 node = node.literals.setdefault(segment, _Node())
                 continue
-            name = segment.strip("{}")
+            name, _, words = segment.strip("{}").partition("=")
+            if words:
+                node = node.choose(name, words.split("|"))
+                continue
             node.value = node.value or _Node()
             if node.value_name not in ("", name):
                 raise ValueError(f"{method.path}: '{name}' is called '{node.value_name}' elsewhere")
@@ -169,6 +181,8 @@ class Registry:
         if found is None and node.value is not None and segment:
             values[node.value_name] = _plain(segment)
             return node.value
+        if found is not None and node.choice_name:
+            values[node.choice_name] = segment
         return found
 
 

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-METHODS: Final = ()
+from dws.api.compute_v1 import catalog
+
+METHODS: Final = (*catalog.METHODS,)
