@@ -1,0 +1,1 @@
+"""A real server process, real clients, real signals."""
