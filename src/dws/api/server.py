@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from dws.model.errors import FailedPrecondition
 
 GRACE_S: Final = 10
-BACKLOG: Final = 1_024
+CONNECTIONS_WAITING_MAX: Final = 1_024
 
 
 class Server(uvicorn.Server):
@@ -74,7 +74,7 @@ def bind(host: str, port: int) -> socket.socket:
     """A listening socket. Raises FailedPrecondition when the address is taken or not ours."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING_MAX)
     except OSError as error:
         raise FailedPrecondition(
             f"cannot listen at {host} port {port}: {error.strerror or error}; choose another with --port"

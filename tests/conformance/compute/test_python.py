@@ -1,0 +1,130 @@
+"""Google's Python libraries, unmodified, against the Compute door; every answer against their document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.api.served import Served
+from tests.conformance.compute.schema import faults
+
+compute_v1 = pytest.importorskip("google.cloud.compute_v1", reason="not run: google-cloud-compute not found")
+discovery = pytest.importorskip("googleapiclient.discovery", reason="not run: googleapiclient not found")
+
+from google.api_core.exceptions import BadRequest, NotFound  # noqa: E402
+from google.auth.credentials import AnonymousCredentials  # noqa: E402
+
+VERSIONS = ("v1", "beta", "alpha")
+
+
+def gapic(kind: Any, served: Served) -> Any:
+    """A client of google-cloud-compute."""
+    options = {"api_endpoint": served.address}
+    return kind(credentials=AnonymousCredentials(), client_options=options)
+
+
+@pytest.fixture
+def api(served: Served) -> Any:
+    """A client of google-api-python-client."""
+    built = discovery.build(
+        "compute",
+        "v1",
+        credentials=AnonymousCredentials(),
+        client_options={"api_endpoint": f"{served.address}/compute/v1/"},
+        static_discovery=True,
+    )
+    with built:
+        yield built
+
+
+def test_google_cloud_compute_lists_zones(served: Served) -> None:
+    """The typed library would not parse our zones."""
+    zones = list(gapic(compute_v1.ZonesClient, served).list(project="research"))
+    assert [z.name for z in zones] == ["local", "us-central1-a", "us-central1-b", "us-east5-a"]
+    assert [z.status for z in zones] == ["DOWN", "UP", "UP", "UP"]
+
+
+def test_google_cloud_compute_pages_through_machine_types(served: Served) -> None:
+    """A page token would lose or repeat an item."""
+    client = gapic(compute_v1.MachineTypesClient, served)
+    asked = compute_v1.ListMachineTypesRequest(project="research", zone="us-central1-b", max_results=1)
+    pages = list(client.list(request=asked).pages)
+    assert [[m.name for m in page.items] for page in pages] == [["a2-highgpu-8g"], ["e2-medium"]]
+
+
+def test_google_cloud_compute_aggregates(served: Served) -> None:
+    """Scopes without machine types would break the aggregated list."""
+    client = gapic(compute_v1.MachineTypesClient, served)
+    found = {
+        scope: [m.name for m in part.machine_types] for scope, part in client.aggregated_list(project="x")
+    }
+    assert found["zones/us-central1-a"] == ["a3-highgpu-8g"]
+    assert found["zones/us-east5-a"] == []
+
+
+def test_google_cloud_compute_raises_its_own_errors(served: Served) -> None:
+    """Programs catch these classes: the envelope would not be recognised."""
+    client = gapic(compute_v1.ZonesClient, served)
+    with pytest.raises(NotFound, match="was not found"):
+        client.get(project="research", zone="us-mars1-a")
+    with pytest.raises(BadRequest, match="position 5"):
+        list(client.list(request={"project": "research", "filter": "name ~ 3"}))
+
+
+def test_googleapiclient_lists_zones_and_machine_types(api: Any) -> None:
+    """Most scripts use this library; SkyPilot does."""
+    zones = api.zones().list(project="research", orderBy="name", maxResults=2).execute()
+    assert [z["name"] for z in zones["items"]] == ["local", "us-central1-a"]
+    found = api.machineTypes().list(project="research", zone="us-central1-a").execute()
+    assert [m["name"] for m in found["items"]] == ["a3-highgpu-8g"]
+
+
+def test_googleapiclient_filters_as_people_write(api: Any) -> None:
+    """AIP-160 filters: OR, parentheses, inequality."""
+    wanted = '(name = "us-central1-a") OR (name = "us-east5-a") AND (status != DOWN)'
+    zones = api.zones().list(project="research", filter=wanted).execute()
+    assert [z["name"] for z in zones["items"]] == ["us-central1-a", "us-east5-a"]
+
+
+def test_googleapiclient_reads_the_error_reason(api: Any) -> None:
+    """SkyPilot takes its failure codes from errors[0].reason."""
+    with pytest.raises(Exception, match="was not found") as caught:
+        api.zones().get(project="research", zone="us-mars1-a").execute()
+    assert caught.value.error_details == [  # type: ignore[attr-defined]
+        {
+            "message": "The resource 'projects/research/zones/us-mars1-a' was not found",
+            "domain": "global",
+            "reason": "notFound",
+        }
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("path", "schema"),
+    [
+        ("", "Project"),
+        ("/zones", "ZoneList"),
+        ("/zones/us-central1-a", "Zone"),
+        ("/regions", "RegionList"),
+        ("/regions/us-central1", "Region"),
+        ("/zones/us-central1-b/machineTypes", "MachineTypeList"),
+        ("/zones/us-central1-a/machineTypes/a3-highgpu-8g", "MachineType"),
+        (
+            "/aggregated/machineTypes?includeAllScopes=True&returnPartialSuccess=True",
+            "MachineTypeAggregatedList",
+        ),
+        ("/zones/us-central1-b/acceleratorTypes", "AcceleratorTypeList"),
+        ("/zones/us-central1-a/acceleratorTypes/nvidia-h100-80gb", "AcceleratorType"),
+        ("/aggregated/acceleratorTypes?alt=json&prettyPrint=false", "AcceleratorTypeAggregatedList"),
+    ],
+)
+def test_answers_fit_the_discovery_document(served: Served, version: str, path: str, schema: str) -> None:
+    """A wrong type or an invented field breaks clients that were generated from the document."""
+    answer = served.anyone.get(f"/compute/{version}/projects/research{path}")
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    assert faults(version, schema, told) == []
+    assert told["kind"] == f"compute#{schema[0].lower()}{schema[1:]}"
+    assert f"/compute/{version}/projects/research" in told["selfLink"]
