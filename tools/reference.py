@@ -151,7 +151,7 @@ def http_api() -> Iterator[str]:
     yield "Bodies are as the public API of the same path defines them.\n"
     yield "| Method | Call | Meaning |\n|---|---|---|"
     for method in others:
-        yield f"| `{method.id}` | `{method.verb} {method.path}` | {cell(method.summary)} |"
+        yield f"| `{method.id}` | `{method.verb} {cell(method.path)}` | {cell(method.summary)} |"
 
 
 def one_method(method: Method) -> Iterator[str]:
