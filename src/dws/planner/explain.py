@@ -7,6 +7,7 @@ promises and everyone before it, and keeps it there. It decides nothing and is n
 from __future__ import annotations
 
 from dws.model.request import CapacityRequest
+from dws.model.time import FOREVER
 from dws.planner.backfill import Pass, standing, start_order
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Forecast, Placement, Reason
@@ -90,6 +91,8 @@ def why(shadow: Pass, request: CapacityRequest, placement: Placement | None) -> 
             text="the last attempt failed ({cause}); the next one is not before {at:time}",
             facts={"cause": request.last_failure, "at": request.not_again_before},
         )
+    if placement is None and request.demand.not_after >= FOREVER:
+        return _too_few_in_service(shadow, usable)
     if placement is None:
         return Reason(
             code="NO_START_IN_WINDOW",
@@ -99,6 +102,18 @@ def why(shadow: Pass, request: CapacityRequest, placement: Placement | None) -> 
     if placement.start <= now:
         return Reason(code="STARTING", text="starts at once")
     return _what_is_missing(shadow, request, placement)
+
+
+def _too_few_in_service(shadow: Pass, usable: tuple[Candidate, ...]) -> Reason:
+    """It would fit the fleet as declared, but not the hosts that are in service."""
+    candidate = min(usable, key=lambda c: c.count)
+    pool = candidate.pool
+    out = len(shadow.snapshot.calendars[pool.name].unready_units())
+    return Reason(
+        code="HOSTS_OUT_OF_SERVICE",
+        text="needs {need} free hosts; {out} of the {total} of {pool} are draining or down, with no known end",
+        facts={"need": candidate.count, "out": out, "total": len(pool.hosts), "pool": pool.name},
+    )
 
 
 def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placement) -> Reason:
