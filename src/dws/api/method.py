@@ -156,8 +156,10 @@ class Registry:
         node, last = self._root, len(segments) - 1
         for index, segment in enumerate(segments):
             name, custom = segment, ""
-            if index == last and ":" in segment:
+            if index == last and ":" in segment[:-1]:
                 name, _, custom = segment.rpartition(":")
+            if not custom:
+                name = segment
             found = self._step(node, name, values)
             if custom and (found is None or custom not in found.verbs):
                 found, custom = self._step(node, segment, values), ""

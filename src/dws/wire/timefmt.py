@@ -58,7 +58,7 @@ def parse_instant(value: str, *, field: str = "time") -> int:
     if re.search(r":60(?:[.,]\d+)?(?:Z|z|[+-]\d\d:?\d\d)?$", text):
         raise InvalidArgument(f"{field}: '{value}' has second 60; write the next minute", field=field)
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text.upper())
     except ValueError:
         raise InvalidArgument(
             f"{field}: '{value}' is not an RFC 3339 instant such as '2027-01-11T09:00:00Z'",
