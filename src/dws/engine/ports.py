@@ -201,7 +201,8 @@ class Store(Protocol):
         """Open a consistent read view; usable from any thread."""
 
     def backup(self, path: str) -> None:
-        """Write a consistent copy to `path`, while in use. Raises InvalidArgument if it exists."""
+        """Write a consistent copy to `path`, while in use. Raises InvalidArgument if it exists,
+        FailedPrecondition when there is nothing on disk to copy."""
 
     def close(self) -> None:
         """Release everything; harmless twice."""

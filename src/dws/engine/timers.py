@@ -43,8 +43,9 @@ def _fire(w: Write, item: WorkItem) -> None:
         w.wake(0, WorkKind.WATCHDOG, w.now + w.policy.full_plan_interval_s)
         return
     if item.kind is WorkKind.RETENTION:
-        w.tx.forget_before(w.now - w.policy.retention_s, limit=FORGET_BATCH)
-        w.wake(0, WorkKind.RETENTION, w.now + DAY_S)
+        forgotten = w.tx.forget_before(w.now - w.policy.retention_s, limit=FORGET_BATCH)
+        again = w.now if forgotten == FORGET_BATCH else w.now + DAY_S
+        w.wake(0, WorkKind.RETENTION, again)
         return
     waiting = w.books.waiting.get(item.subject)
     if waiting is not None and item.kind is WorkKind.EXPIRE:

@@ -6,6 +6,7 @@ lifecycle step, row, event and work in one go, so a row, its story and what is d
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -108,7 +109,8 @@ class Write:
         self.tx.put_host_status(status)
         self.books.put_host(status)
         self.ledger_changed = True
-        self.record(ev.SubjectKind.HOST, status.unit, event, name=event.host, reason=reason)
+        subject = zlib.crc32(f"{event.pool}/{event.host}".encode())
+        self.record(ev.SubjectKind.HOST, subject, event, name=event.host, reason=reason)
 
     def put_fleet(self, fleet: Fleet, summary: str) -> None:
         """Write the declared fleet and say so."""

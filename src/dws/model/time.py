@@ -46,7 +46,7 @@ class Span:
 
     def overlaps(self, other: Span) -> bool:
         """True when some instant lies in both spans."""
-        return self.start < other.end and other.start < self.end
+        return max(self.start, other.start) < min(self.end, other.end)
 
     def covers(self, instant: int) -> bool:
         """True when `instant` lies in the span."""
