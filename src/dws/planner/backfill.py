@@ -1,7 +1,7 @@
 """The one loop: who starts now, who is promised what.
 
-    repair     promises that no longer fit are moved, openly, or withdrawn
-    protect    the first in line of every pool starts now or is promised its earliest fit
+    repair     promises that no longer fit, or could not be kept in time, are moved openly or withdrawn
+    protect    the first in line of every kind starts now or is promised its earliest fit
     start      everyone else, short first, starts where that collides with no promise
     promise    everyone else, oldest first, is promised earliest fit + slack, within horizon and cap
 
@@ -19,6 +19,7 @@ from types import MappingProxyType
 from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER, Span
+from dws.model.topology import Pool
 from dws.planner.calendar import PoolCalendar
 from dws.planner.kernels import Ints
 from dws.planner.options import DEFAULT_POLICY, PolicyOptions
@@ -52,14 +53,18 @@ class Pass:
     now: int
     calendars: dict[str, PoolCalendar] = field(init=False)
     held: dict[str, Ints] = field(init=False)
-    _rooms: dict[tuple[str, str | None], int] = field(init=False)
+    _idle: dict[tuple[str, str | None], list[int]] = field(init=False)
+    _pools: dict[object, frozenset[str]] = field(init=False)
+    protected: set[int] = field(init=False)
     promises: dict[int, Booking] = field(init=False)
     decisions: list[Decision] = field(init=False)
 
     def __post_init__(self) -> None:
         self.calendars = {}
         self.held = {}
-        self._rooms = {}
+        self._idle = {}
+        self._pools = {}
+        self.protected = set()
         self.decisions = []
         self.promises = {
             r.id: self.snapshot.bookings[r.booking]
@@ -72,10 +77,9 @@ class Pass:
     def run(self) -> Plan:
         """All steps in order."""
         line = sorted(self.snapshot.queue, key=standing)[: self.options.queue_depth]
-        self._repair(line)
-        waiting, protected = self._protect(line)
-        waiting = self._start_others(waiting, protected)
-        self._promise_others(waiting, protected)
+        waiting = self._protect(self._repair(line))
+        waiting = self._start_others(waiting)
+        self._promise_others(waiting)
         return Plan(
             ledger_version=self.snapshot.ledger_version,
             now=self.now,
@@ -83,84 +87,104 @@ class Pass:
             look_again_at=self._look_again_at(waiting),
         )
 
-    def _repair(self, line: list[CapacityRequest]) -> None:
-        """Promises are taken in standing order; each must still fit beside those before it."""
+    def _repair(self, line: list[CapacityRequest]) -> list[CapacityRequest]:
+        """Promises are taken in standing order; each must still fit beside those before it, and one that
+        is overdue is put where it fits now. Returns who still waits."""
+        started: set[int] = set()
         for pool in {b.pool: None for b in self.promises.values()}:
             calendar = self.calendar(pool)
-            if calendar.least_free(self.now, FOREVER) >= 0:
-                continue
             own = [r for r in line if r.id in self.promises and self.promises[r.id].pool == pool]
+            overdue = any(self._is_overdue(r) for r in own)
+            if not overdue and calendar.least_free(self.now, FOREVER) >= 0:
+                continue
             for request in own:
                 calendar.lift(self.promises[request.id])
-            for request in own:
-                self._repair_one(request, calendar)
+            started.update(r.id for r in own if self._repair_one(r, calendar))
+        return [r for r in line if r.id not in started] if started else line
 
-    def _repair_one(self, request: CapacityRequest, calendar: PoolCalendar) -> None:
-        booking = self.promises[request.id]
-        calendar.drop(booking)
-        if calendar.least_free(max(self.now, booking.span.start), booking.span.end) >= 0:
-            return
-        calendar.lift(booking)
-        cause = f"capacity was lost in pool {booking.pool}"
-        placement = self.best(request, after=max(self.now, booking.span.start))
+    def _is_overdue(self, request: CapacityRequest) -> bool:
+        return self.promises[request.id].span.start < self.now
+
+    def _repair_one(self, request: CapacityRequest, calendar: PoolCalendar) -> bool:
+        """Put a lifted promise back where it is, or elsewhere; True when the request starts instead."""
+        promise = self.promises[request.id]
+        overdue = self._is_overdue(request)
+        if not overdue:
+            calendar.drop(promise)
+            if calendar.least_free(promise.span.start, promise.span.end, promise.parts) >= 0:
+                return False
+            calendar.lift(promise)
+        del self.promises[request.id]
+        placement = self.best(request, after=max(self.now, promise.span.start))
+        cause = self._cause(calendar.pool, overdue=overdue)
         if placement is None:
-            del self.promises[request.id]
             self.decisions.append(Withdraw(request=request.id, cause=cause))
+        elif placement.start == self.now:
+            self._start(request, placement)
+            return True
         else:
             self._take(request, placement)
             self.decisions.append(Move(request=request.id, placement=placement, cause=cause))
+        return False
 
-    def _protect(self, line: list[CapacityRequest]) -> tuple[list[CapacityRequest], set[int]]:
-        """The first `protected_depth` of every pool start now or get their earliest fit. Returns who
-        still waits, and who of them is protected."""
-        depth: defaultdict[str, int] = defaultdict(int)
+    def _cause(self, pool: Pool, *, overdue: bool) -> str:
+        zone = self.snapshot.fleet.zone(pool.zone)
+        closed = pool.unavailable or (zone.unavailable if zone is not None else "")
+        if closed:
+            return f"pool {pool.name} is unavailable: {closed}"
+        if overdue:
+            return f"hosts of pool {pool.name} were not free in time"
+        return f"capacity was lost in pool {pool.name}"
+
+    def _protect(self, line: list[CapacityRequest]) -> list[CapacityRequest]:
+        """The first `protected_depth` of every kind, which is a set of pools that would do, start now or
+        get their earliest fit. Returns who still waits.
+
+        Who cannot start yet, or not at all, takes nobody's protection away.
+        """
+        depth: defaultdict[frozenset[str], int] = defaultdict(int)
         waiting: list[CapacityRequest] = []
-        protected: set[int] = set()
-        limit = self.options.protected_depth
-        open_pools = {p.name for p in self.snapshot.fleet.pools} if limit else set()
         for request in line:
-            if not open_pools or request.not_again_before > self.now:
+            backs_off = request.not_again_before > self.now
+            pools = frozenset() if backs_off else self._pools_of(request)
+            if not pools or depth[pools] >= self.options.protected_depth:
                 waiting.append(request)
                 continue
-            pools = {c.pool.name for c in self.usable(request)}
-            if not pools & open_pools:
-                waiting.append(request)
-                continue
-            placement = self._better(request, self._lifted_best(request))
+            placement = self._better(request)
             if placement is not None and placement.start == self.now:
                 self._start(request, placement)
                 continue
+            waiting.append(request)
             if placement is not None:
                 self._book(request, placement)
-            waiting.append(request)
-            protected.add(request.id)
-            for pool in pools:
-                depth[pool] += 1
-                if depth[pool] >= limit:
-                    open_pools.discard(pool)
-        return waiting, protected
+            if request.id in self.promises:
+                self.protected.add(request.id)
+                depth[pools] += request.demand.not_before <= self.now
+        return waiting
 
-    def _lifted_best(self, request: CapacityRequest) -> Placement | None:
-        with_own = self._lift(request)
-        placement = self.best(request, after=self.now)
-        self._drop(with_own)
-        return placement
+    def _pools_of(self, request: CapacityRequest) -> frozenset[str]:
+        kind = request.demand.alternatives
+        pools = self._pools.get(kind)
+        if pools is None:
+            pools = self._pools[kind] = frozenset(c.pool.name for c in self.usable(request))
+        return pools
 
-    def _better(self, request: CapacityRequest, placement: Placement | None) -> Placement | None:
-        """Keep or improve: None unless it starts earlier than what is promised, or starts now."""
-        promise = self.promises.get(request.id)
-        if placement is None or promise is None or placement.start <= self.now:
+    def _better(self, request: CapacityRequest) -> Placement | None:
+        """Keep or improve: the best placement that starts now or earlier than what is promised."""
+        promise = self._lift(request)
+        latest = FOREVER if promise is None else promise.span.start
+        placement = self.best(request, after=self.now, before=latest)
+        self._drop(promise)
+        if placement is None or placement.start == self.now:
             return placement
-        return placement if placement.start < promise.span.start else None
+        return placement if placement.start < latest else None
 
-    def _start_others(
-        self, waiting: list[CapacityRequest], protected: set[int]
-    ) -> list[CapacityRequest]:
+    def _start_others(self, waiting: list[CapacityRequest]) -> list[CapacityRequest]:
         """Whoever fits now starts now, in start order; a class that failed once is not tried again."""
         hopeless: set[object] = set()
         left = []
         for request in sorted(waiting, key=start_order):
-            if request.id not in protected and self._try_start(request, hopeless):
+            if request.id not in self.protected and self._try_start(request, hopeless):
                 continue
             left.append(request)
         left.sort(key=standing)
@@ -188,18 +212,22 @@ class Pass:
         return True
 
     def _best_now(self, request: CapacityRequest) -> Placement | None:
-        """The placement that starts now, unless another one, starting later, finishes earlier."""
+        """The placement that starts now, unless another one, starting later but not later than promised,
+        finishes earlier."""
         now_best = self.best(request, after=self.now, before=self.now)
         if now_best is None:
             return None
         shorter = any(c.length_s < now_best.span.length_s for c in self.usable(request))
         if not shorter:
             return now_best
-        best = self.best(request, after=self.now)
+        promise = self.promises.get(request.id)
+        latest = FOREVER if promise is None else promise.span.start
+        best = self.best(request, after=self.now, before=latest)
         return now_best if best is None or best.start == self.now else None
 
-    def _promise_others(self, waiting: list[CapacityRequest], protected: set[int]) -> None:
+    def _promise_others(self, waiting: list[CapacityRequest]) -> None:
         promised = self._promised_accelerator_s()
+        cap = self.options.promise_cap_accelerator_hours * 3600
         behind: defaultdict[str, int] = defaultdict(int)
         given = 0
         none_for: set[object] = set()
@@ -208,25 +236,37 @@ class Pass:
             if own is not None:
                 behind[own.pool] = max(behind[own.pool], own.span.start)
                 continue
-            if request.id in protected:
-                continue
-            if given >= self.options.promise_depth:
-                return
-            kind = (request.project, request.demand)
-            aged = self.now >= request.submitted_at + self.options.max_wait_age_s
-            if request.not_again_before > self.now and not aged:
-                continue
-            if kind in none_for and not aged:
-                continue
-            placement = self.with_slack(request, behind)
-            if placement is None or not (
-                aged or self._may_be_promised(request, placement, promised)
-            ):
-                none_for.add(kind)
-                continue
+            if self.now < request.submitted_at + self.options.max_wait_age_s:
+                kind = (request.project, request.demand)
+                if given >= self.options.promise_depth or request.not_again_before > self.now:
+                    continue
+                if kind in none_for:
+                    continue
+                room = cap - promised[request.project]
+                placement = self._within_limits(request, behind, room)
+                if placement is None:
+                    none_for.add(kind)
+                    continue
+            else:
+                placement = self.with_slack(request, behind)
+                if placement is None:
+                    continue
             self._book(request, placement)
+            promised[request.project] += self._accelerator_s(placement)
             behind[placement.pool] = max(behind[placement.pool], placement.start)
             given += 1
+
+    def _within_limits(
+        self, request: CapacityRequest, behind: Mapping[str, int], room: int
+    ) -> Placement | None:
+        """What may be promised before its time: within the horizon, and the accelerator-seconds that are
+        left to its project."""
+        if all(c.accelerator_s > room for c in self.usable(request)):
+            return None
+        placement = self.with_slack(request, behind)
+        if placement is None or placement.start > self.now + self.options.promise_horizon_s:
+            return None
+        return placement if self._accelerator_s(placement) <= room else None
 
     def with_slack(
         self, request: CapacityRequest, behind: Mapping[str, int] = MappingProxyType({})
@@ -242,18 +282,6 @@ class Pass:
             return None
         slack = int(self.options.promise_slack * first.duration_s)
         return self.best(request, after=first.start + slack, behind=behind) or first
-
-    def _may_be_promised(
-        self, request: CapacityRequest, placement: Placement, promised: defaultdict[str, int]
-    ) -> bool:
-        if placement.start > self.now + self.options.promise_horizon_s:
-            return False
-        more = self._accelerator_s(placement)
-        cap = self.options.promise_cap_accelerator_hours * 3600
-        if promised[request.project] + more > cap:
-            return False
-        promised[request.project] += more
-        return True
 
     def _promised_accelerator_s(self) -> defaultdict[str, int]:
         by_project: defaultdict[str, int] = defaultdict(int)
@@ -331,15 +359,17 @@ class Pass:
 
     def has_room_now(self, request: CapacityRequest) -> bool:
         """A quick no: without enough idle hosts in any group it cannot start, whatever is promised."""
-        return any(self._room(c.pool.name, c.within) >= c.count for c in self.usable(request))
+        return any(
+            max(self.idle_in_groups(c.pool.name, c.within), default=0) >= c.count
+            for c in self.usable(request)
+        )
 
-    def _room(self, pool: str, within: str | None) -> int:
-        """Idle hosts of the group of a level that has most."""
-        room = self._rooms.get((pool, within))
-        if room is None:
-            room = max(self.calendar(pool).idle_in_groups(within), default=0)
-            self._rooms[pool, within] = room
-        return room
+    def idle_in_groups(self, pool: str, within: str | None) -> list[int]:
+        """Idle hosts now in each group of a level, what starts in this pass taken off."""
+        idle = self._idle.get((pool, within))
+        if idle is None:
+            idle = self._idle[pool, within] = self.calendar(pool).idle_in_groups(within)
+        return idle
 
     # --- deciding -----------------------------------------------------------------------------
 
@@ -349,7 +379,7 @@ class Pass:
         doubted = frozenset(u for p, u in self.snapshot.hosts if p == placement.pool)
         calendar = self.calendar(placement.pool)
         placement = replace(placement, parts=calendar.draw(placement.parts, doubted))
-        self._rooms.clear()
+        self._idle.clear()
         calendar.take(placement.span.start, placement.span.end, placement.parts)
         self.decisions.append(Start(request=request.id, placement=placement))
 
@@ -421,12 +451,25 @@ def still_holds(decision: Decision, snapshot: FleetSnapshot, now: int) -> Reason
         return None
     placement = decision.placement
     state = Pass(snapshot, DEFAULT_POLICY, now)
+    if not _is_asked_for(placement, request, state):
+        return Reason(code="CHANGED", text="what is asked for, or where it may be, has changed")
     state._lift(request)  # its own promise does not stand in its way
     calendar = state.calendar(placement.pool)
     calendar.take(placement.span.start, placement.span.end, placement.parts)
-    if calendar.least_free(max(now, placement.span.start), placement.span.end) < 0:
+    after = max(now, placement.span.start)
+    if calendar.least_free(after, placement.span.end, placement.parts) < 0:
         return Reason(code="TAKEN", text="the capacity was taken in the meantime")
-    if isinstance(decision, Start):
-        if any(set(p.units) - set(calendar.idle_units(p.cell)) for p in placement.parts):
-            return Reason(code="TAKEN", text="a host was taken in the meantime")
+    units_idle = all(set(p.units) <= set(calendar.idle_units(p.cell)) for p in placement.parts)
+    if isinstance(decision, Start) and not units_idle:
+        return Reason(code="TAKEN", text="a host was taken in the meantime")
     return None
+
+
+def _is_asked_for(placement: Placement, request: CapacityRequest, state: Pass) -> bool:
+    """True when the placement is one of the request's demand as it is now."""
+    window = Span(request.demand.not_before, request.demand.not_after + 1)
+    return window.covers(placement.start) and any(
+        (c.alternative, c.pool.name, c.count, c.duration_s)
+        == (placement.alternative, placement.pool, placement.count, placement.duration_s)
+        for c in state.usable(request)
+    )

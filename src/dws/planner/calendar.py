@@ -215,8 +215,10 @@ class PoolCalendar:
         own = cells[offsets[group] : offsets[group + 1]]
         least = self.free_during(start, start + length_s, own)
         if start == after:
-            least = np.maximum(least - held[own], 0)
-        return int(start), choose_cells(own, least, count)
+            least = least - held[own]
+        taken = kernels.choose(least, count).tolist()
+        parts = (Part(cell=c, count=n) for c, n in zip(own.tolist(), taken, strict=True) if n)
+        return int(start), tuple(parts)
 
     def _cells_of(self, within: str | None) -> tuple[kernels.Ints, kernels.Ints]:
         found = self._groups.get(within)
@@ -238,7 +240,7 @@ class PoolCalendar:
         for booking in self._live.values():
             if booking.span.end <= now:
                 for part in booking.parts:
-                    held[part.cell] += part.count
+                    held[part.cell] += self._counted(part)
         for unit, status in self._unready.items():
             if status.until and status.until <= now:
                 held[self.pool.cell_of(unit)] += 1
@@ -285,11 +287,13 @@ class PoolCalendar:
         """The least number of free units of one cell over [start, end)."""
         return int(self.free_during(start, end, np.array([cell], dtype=np.int64))[0])
 
-    def least_free(self, start: int, end: int) -> int:
-        """The smallest entry of the table over [start, end): negative when overbooked."""
+    def least_free(self, start: int, end: int, parts: tuple[Part, ...] | None = None) -> int:
+        """The smallest entry of the table over [start, end), of the parts' cells or of all: negative when
+        overbooked."""
         first = kernels.row_at(self._times, self._rows, start)
         last = max(first + 1, int(np.searchsorted(self._times[: self._rows], end)))
-        return int(self._free[first:last].min())
+        rows = self._free[first:last]
+        return int((rows if parts is None else rows[:, [p.cell for p in parts]]).min())
 
     def longest(self, start: int, parts: tuple[Part, ...], limit_s: int) -> int:
         """For how many seconds from `start`, at most `limit_s`, the parts' counts stay free."""
@@ -310,18 +314,3 @@ class PoolCalendar:
     def unready_units(self) -> Mapping[int, HostStatus]:
         """Hosts that are not READY, by unit."""
         return self._unready
-
-
-def choose_cells(cells: kernels.Ints, least: kernels.Ints, count: int) -> tuple[Part, ...]:
-    """Which cells to take `count` from: the tightest one that fits, so that whole ones stay whole; else
-    the fullest first, and the rest from the tightest that holds it."""
-    free = sorted((int(n), int(c)) for n, c in zip(least, cells, strict=True) if n > 0)
-    taken: dict[int, int] = {}
-    while count:
-        fitting = next(((n, c) for n, c in free if n >= count), None)
-        n, cell = fitting or free[-1]
-        take = min(n, count)
-        taken[cell] = take
-        count -= take
-        free.remove((n, cell))
-    return tuple(Part(cell=cell, count=n) for cell, n in sorted(taken.items()))

@@ -109,21 +109,10 @@ def window_min(
     row = first + 1
     while row < rows and times[row] < end:
         for i in range(cells.size):
-            if free[row, cells[i]] < out[i]:
-                out[i] = free[row, cells[i]]
+            out[i] = min(out[i], free[row, cells[i]])
         row += 1
     for i in range(cells.size):
-        if out[i] < 0:
-            out[i] = 0
-
-
-@compiled
-def any_held(held: Ints, cells: Ints) -> bool:
-    """True when some of `cells` has units held back."""
-    for i in range(cells.size):
-        if held[cells[i]] > 0:
-            return True
-    return False
+        out[i] = max(out[i], 0)
 
 
 @compiled
@@ -145,49 +134,73 @@ def earliest(
     number free in the window. `held[c]` units of cell c are not confirmed free yet at `after` and do not
     count for a start at that very instant. Returns (start, group) with the fullest group that still
     fits, the lowest index among equals; (-1, -1) when there is none.
+
+    A window is read from its end: the first row at which too few are left rules out every start up to
+    the end of that row, because each such window would hold the same rows.
     """
     best_start, best_group, best_free = -1, -1, 0
+    least = np.empty(cells.size, dtype=np.int64)
     for group in range(offsets.size - 1):
         own = cells[offsets[group] : offsets[group + 1]]
         limit = before if best_start < 0 else best_start
         start = after
-        row = row_at(times, rows, start)
+        first = row_at(times, rows, start)
         while start <= limit:
-            # the last row of the window whose total is too small rules out every start before its end
-            blocked, at = -1, row
-            while at < rows and (at == row or times[at] < start + length):
+            row = row_at(times, rows, start + length - 1)
+            for i in range(own.size):
+                least[i] = free[row, own[i]]
+            total = 0
+            while row >= first:
                 total = 0
                 for i in range(own.size):
-                    if free[at, own[i]] > 0:
-                        total += free[at, own[i]]
+                    least[i] = min(least[i], free[row, own[i]])
+                    if least[i] > 0:
+                        total += least[i]
                 if total < need:
-                    blocked = at
-                at += 1
-            if blocked < 0:
+                    break
+                row -= 1
+            if row >= first:
+                first = row + 1
+                if first >= rows:
+                    break
+                start = times[first]
+                continue
+            if start == after:
                 total = 0
                 for i in range(own.size):
-                    least = free[row, own[i]]
-                    for inside in range(row + 1, at):
-                        if free[inside, own[i]] < least:
-                            least = free[inside, own[i]]
-                    if start == after:
-                        least -= held[own[i]]
-                    if least > 0:
-                        total += least
-                if total >= need:
-                    if best_start < 0 or start < best_start or total < best_free:
-                        best_start, best_group, best_free = start, group, total
-                    break
-                if start == after and any_held(held, own):
+                    if least[i] > held[own[i]]:
+                        total += least[i] - held[own[i]]
+                if total < need:
                     start += 1
-                    row = row_at(times, rows, start)
+                    first = row_at(times, rows, start)
                     continue
-                blocked = row
-            row = blocked + 1
-            if row >= rows:
-                break
-            start = times[row]
+            if best_start < 0 or start < best_start or total < best_free:
+                best_start, best_group, best_free = start, group, total
+            break
     return best_start, best_group
+
+
+@compiled
+def choose(least: Ints, count: int) -> Ints:
+    """How many of `count` to take from each cell when cell i has `least[i]`: all from the tightest one
+    that fits, so that whole ones stay whole; else the fullest first, and the rest from the tightest that
+    holds it. The lowest index among equals. There must be enough."""
+    taken = np.zeros(least.size, dtype=np.int64)
+    while count > 0:
+        best = -1
+        for i in range(least.size):
+            if least[i] <= 0 or taken[i] > 0:
+                continue
+            if best < 0:
+                best = i
+            elif least[best] >= count:
+                if count <= least[i] < least[best]:
+                    best = i
+            elif least[i] > least[best]:
+                best = i
+        taken[best] = min(least[best], count)
+        count -= taken[best]
+    return taken
 
 
 def warm() -> None:
@@ -198,3 +211,4 @@ def warm() -> None:
     rows = change(times, free, 1, 10, 20, ints[:1], ints[:1] - 1)
     earliest(times, free, rows, np.array([0, 2]), np.array([0, 1]), ints, 1, 5, 0, 100)
     window_min(times, free, rows, 0, 5, np.array([0, 1]), ints)
+    choose(ints, 1)

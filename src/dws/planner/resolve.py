@@ -35,6 +35,11 @@ class Candidate:
         return self.count * self.pool.shape.accelerators
 
     @property
+    def accelerator_s(self) -> int:
+        """Accelerator-seconds booked, a host without accelerators counting as one."""
+        return self.count * max(1, self.pool.shape.accelerators) * self.length_s
+
+    @property
     def cost_micros(self) -> int:
         """What the whole duration costs."""
         units = self.count * max(1, self.pool.shape.accelerators)
