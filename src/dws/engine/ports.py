@@ -289,7 +289,8 @@ class Fact:
     """One observation, never a conclusion. May arrive twice, late or out of order.
 
     Instance facts carry the order's `key` and `rank`; host facts carry `pool` and `unit`.
-    GONE means: the instance does not exist any more and its host is free.
+    GONE means: the instance does not exist any more and its host is free. `at_deadline` says that the
+    backend itself ended the instance because its time was over (`SetsDeadlines`).
     """
 
     kind: FactKind
@@ -300,6 +301,7 @@ class Fact:
     code: int | None = None
     address: str = ""
     detail: str = ""
+    at_deadline: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
