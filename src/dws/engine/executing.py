@@ -9,7 +9,7 @@ backend that is unavailable makes the item due again later; a retry is a row, ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from dws.engine import instances
@@ -27,6 +27,7 @@ from dws.engine.ports import (
     Store,
 )
 from dws.engine.write import Write
+from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest, InstanceState, RequestState
 from dws.model.topology import Fleet
 from dws.model.work import WorkItem, WorkKind
@@ -143,7 +144,7 @@ class Executor:
             return
         if isinstance(outcome, BackendUnavailable):
             later = w.now + UNAVAILABLE_RETRY_S
-            w.tx.schedule((replace(item, due_at=later, lease_token="", lease_until=0),))
+            w.tx.schedule((evolve(item, due_at=later, lease_token="", lease_until=0),))
             return
         match item.kind:
             case WorkKind.PROVISION:

@@ -7,10 +7,9 @@ and what ends is trimmed to the instant it ended.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dws.engine.write import Write
 from dws.model.booking import Booking, OwnerKind, Part, Stage
+from dws.model.evolve import evolve
 from dws.model.names import BookingId
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER, Span
@@ -32,7 +31,7 @@ def go_live(w: Write, request: CapacityRequest, placement: Placement) -> Booking
 def _place(w: Write, request: CapacityRequest, placement: Placement, stage: Stage) -> Booking:
     before = w.books.bookings.get(request.booking) if request.booking is not None else None
     if before is not None:
-        booking = replace(
+        booking = evolve(
             before,
             pool=placement.pool,
             span=placement.span,
@@ -58,7 +57,7 @@ def set_end(w: Write, booking_id: BookingId, end: int) -> None:
     """A live booking now ends at `end`: trimmed on delivery, moved by an extension or an overrun."""
     booking = w.books.bookings[booking_id]
     span = Span(booking.span.start, max(booking.span.start, end))
-    w.put_booking(replace(booking, span=span, version=booking.version + 1))
+    w.put_booking(evolve(booking, span=span, version=booking.version + 1))
 
 
 def give_back(w: Write, booking_id: BookingId, units: set[int]) -> None:
@@ -68,14 +67,14 @@ def give_back(w: Write, booking_id: BookingId, units: set[int]) -> None:
         return
     parts = tuple(p for p in (_without(p, units) for p in booking.parts) if p.count)
     if parts:
-        w.put_booking(replace(booking, parts=parts, version=booking.version + 1))
+        w.put_booking(evolve(booking, parts=parts, version=booking.version + 1))
     else:
         end(w, booking_id)
 
 
 def _without(part: Part, units: set[int]) -> Part:
     kept = tuple(u for u in part.units if u not in units)
-    return replace(part, count=len(kept), units=kept)
+    return evolve(part, count=len(kept), units=kept)
 
 
 def take_over(w: Write, booking_id: BookingId, pool: Pool, units: tuple[int, ...]) -> None:
@@ -87,7 +86,7 @@ def take_over(w: Write, booking_id: BookingId, pool: Pool, units: tuple[int, ...
     parts = tuple(
         Part(cell=cell, count=len(us), units=tuple(sorted(us))) for cell, us in sorted(taken.items())
     )
-    w.put_booking(replace(booking, parts=parts, version=booking.version + 1))
+    w.put_booking(evolve(booking, parts=parts, version=booking.version + 1))
 
 
 def end(w: Write, booking_id: BookingId | None) -> None:
@@ -97,7 +96,7 @@ def end(w: Write, booking_id: BookingId | None) -> None:
         return
     start = min(booking.span.start, w.now)
     w.put_booking(
-        replace(
+        evolve(
             booking,
             span=Span(start, w.now),
             stage=Stage.ENDED,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -21,6 +20,7 @@ from dws.model import events as ev
 from dws.model.access import Principal
 from dws.model.demand import Demand
 from dws.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, NotFound
+from dws.model.evolve import evolve
 from dws.model.names import RequestId, check_labels, check_name, check_project, derive_name
 from dws.model.request import CapacityRequest, EndReason, InstanceState, RequestState, Workload
 from dws.model.time import FOREVER
@@ -134,7 +134,7 @@ def window(now: int, demand: Demand, wait_s: int | None) -> Demand:
         if wait_s < 0:
             raise InvalidArgument(f"wait: {wait_s} s must not be negative", field="wait")
         latest = min(demand.not_after, FOREVER, max(now, demand.not_before) + wait_s)
-        demand = replace(demand, not_after=latest)
+        demand = evolve(demand, not_after=latest)
     if demand.not_after < now:
         raise InvalidArgument(
             f"notAfter: the latest start lies {now - demand.not_after} s in the past",
@@ -225,7 +225,7 @@ def _amend(w: Write, command: Amend) -> CapacityRequest:
         )
     demand = _amended(command.demand or request.demand, command)
     if command.wait_s is not None:
-        demand = window(w.now, replace(demand, not_after=FOREVER), command.wait_s)
+        demand = window(w.now, evolve(demand, not_after=FOREVER), command.wait_s)
     priority = request.priority if command.priority is None else command.priority
     check_priority(priority)
     labels = request.labels if command.labels is None else check_labels(command.labels)

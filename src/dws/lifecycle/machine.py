@@ -7,12 +7,13 @@ and its effects. `advance` looks the step up, refuses an unknown one, and checks
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dws.lifecycle.effects import Effect
 from dws.model.errors import InvalidTransition
 from dws.model.events import EventBody
+from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest, RequestState
 
 
@@ -40,4 +41,4 @@ def advance(table: Table, subject: CapacityRequest, event: EventBody, now: int) 
             f"request '{subject.name}' is {subject.state}: {type(event).__name__} cannot happen to it now"
         )
     step = handler(subject, event, now)
-    return Step(replace(step.subject, version=subject.version + 1), step.effects)
+    return Step(evolve(step.subject, version=subject.version + 1), step.effects)

@@ -12,13 +12,13 @@ failed attempt: a request holds its hosts until the backend has confirmed them f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from dws.lifecycle.effects import Do, Drop, Effect
 from dws.lifecycle.machine import Handler, Step, Table, advance
 from dws.model import events as ev
 from dws.model.demand import Demand
+from dws.model.evolve import evolve
 from dws.model.request import (
     CapacityRequest,
     EndReason,
@@ -65,7 +65,7 @@ def step(request: CapacityRequest, event: ev.RequestEvent, now: int) -> Step:
 def _booked(request: CapacityRequest, event: ev.Booked | ev.Moved, now: int) -> Step:
     del now
     return Step(
-        replace(
+        evolve(
             request,
             state=RequestState.BOOKED,
             booking=event.booking,
@@ -76,11 +76,11 @@ def _booked(request: CapacityRequest, event: ev.Booked | ev.Moved, now: int) -> 
 
 def _unbooked(request: CapacityRequest, event: ev.Unbooked, now: int) -> Step:
     del event, now
-    return Step(replace(request, state=RequestState.PENDING, booking=None, promised_start=0))
+    return Step(evolve(request, state=RequestState.PENDING, booking=None, promised_start=0))
 
 
 def _amended(request: CapacityRequest, event: ev.Amended, now: int) -> Step:
-    changed = replace(
+    changed = evolve(
         request,
         demand=event.demand,
         priority=event.priority,
@@ -94,7 +94,7 @@ def _amended(request: CapacityRequest, event: ev.Amended, now: int) -> Step:
 def _started(request: CapacityRequest, event: ev.Started, now: int) -> Step:
     attempt = str(event.grant.attempt)
     return Step(
-        replace(
+        evolve(
             request,
             state=RequestState.PROVISIONING,
             booking=event.booking,
@@ -121,7 +121,7 @@ def _cancelled_waiting(request: CapacityRequest, event: ev.CancelRequested, now:
 def _over(request: CapacityRequest, why: EndReason, message: str, now: int) -> Step:
     """A waiting request ends: nothing to give back."""
     return Step(
-        replace(
+        evolve(
             request,
             state=_TERMINAL_FOR[why],
             end_reason=why,
@@ -146,14 +146,14 @@ def _with_instance(
 ) -> CapacityRequest:
     grant = _granted(request)
     instances = tuple(change(i) if i.rank == rank else i for i in grant.instances)
-    return replace(request, grant=replace(grant, instances=instances))
+    return evolve(request, grant=evolve(grant, instances=instances))
 
 
 def _instances_ran(request: CapacityRequest, event: ev.InstancesRan, now: int) -> Step:
     grant = _granted(request)
     metered_from = now if grant.delivered_at else 0
     instances = tuple(
-        replace(
+        evolve(
             i,
             state=InstanceState.RUNNING,
             address=event.addresses[i.rank],
@@ -163,7 +163,7 @@ def _instances_ran(request: CapacityRequest, event: ev.InstancesRan, now: int) -
         else i
         for i in grant.instances
     )
-    return Step(replace(request, grant=replace(grant, instances=instances)))
+    return Step(evolve(request, grant=evolve(grant, instances=instances)))
 
 
 def _instance_exited(request: CapacityRequest, event: ev.InstanceExited, now: int) -> Step:
@@ -172,7 +172,7 @@ def _instance_exited(request: CapacityRequest, event: ev.InstanceExited, now: in
         _with_instance(
             request,
             event.rank,
-            lambda i: replace(i, state=InstanceState.EXITED, exit_code=event.code),
+            lambda i: evolve(i, state=InstanceState.EXITED, exit_code=event.code),
         )
     )
 
@@ -180,7 +180,7 @@ def _instance_exited(request: CapacityRequest, event: ev.InstanceExited, now: in
 def _exited_while_ending(request: CapacityRequest, event: ev.InstanceExited, now: int) -> Step:
     """The status of a program that ends on the way out is kept; its host is free when confirmed."""
     del now
-    return Step(_with_instance(request, event.rank, lambda i: replace(i, exit_code=event.code)))
+    return Step(_with_instance(request, event.rank, lambda i: evolve(i, exit_code=event.code)))
 
 
 def _instance_lost(request: CapacityRequest, event: ev.InstanceLost, now: int) -> Step:
@@ -189,7 +189,7 @@ def _instance_lost(request: CapacityRequest, event: ev.InstanceLost, now: int) -
         _with_instance(
             request,
             event.rank,
-            lambda i: replace(i, state=InstanceState.LOST, note=event.cause),
+            lambda i: evolve(i, state=InstanceState.LOST, note=event.cause),
         )
     )
 
@@ -198,10 +198,10 @@ def _instances_released(request: CapacityRequest, event: ev.InstancesReleased, n
     del now
     grant = _granted(request)
     instances = tuple(
-        replace(i, state=InstanceState.RELEASED) if i.rank in event.ranks and i.is_held else i
+        evolve(i, state=InstanceState.RELEASED) if i.rank in event.ranks and i.is_held else i
         for i in grant.instances
     )
-    return Step(replace(request, grant=replace(grant, instances=instances)))
+    return Step(evolve(request, grant=evolve(grant, instances=instances)))
 
 
 def _instance_replaced(request: CapacityRequest, event: ev.InstanceReplaced, now: int) -> Step:
@@ -214,12 +214,12 @@ def _instance_replaced(request: CapacityRequest, event: ev.InstanceReplaced, now
 def _part_released(request: CapacityRequest, event: ev.PartReleased, now: int) -> Step:
     grant = _granted(request)
     instances = tuple(
-        replace(i, state=InstanceState.RELEASING) if i.rank in event.ranks else i
+        evolve(i, state=InstanceState.RELEASING) if i.rank in event.ranks else i
         for i in grant.instances
     )
     ranks = "-".join(str(r) for r in event.ranks[:1])
     return Step(
-        replace(request, grant=replace(grant, instances=instances)),
+        evolve(request, grant=evolve(grant, instances=instances)),
         (Do(kind=WorkKind.RELEASE, at=now, tag=f"part{ranks}"),),
     )
 
@@ -230,16 +230,16 @@ def _part_released(request: CapacityRequest, event: ev.PartReleased, now: int) -
 def _delivered(request: CapacityRequest, event: ev.Delivered, now: int) -> Step:
     grant = _granted(request)
     instances = tuple(
-        replace(i, metered_from=now) if i.is_held and not i.metered_from else i
+        evolve(i, metered_from=now) if i.is_held and not i.metered_from else i
         for i in grant.instances
     )
     return Step(
-        replace(
+        evolve(
             request,
             state=RequestState.ACTIVE,
             failures=0,
             last_failure="",
-            grant=replace(grant, delivered_at=now, ends_at=event.ends_at, instances=instances),
+            grant=evolve(grant, delivered_at=now, ends_at=event.ends_at, instances=instances),
         ),
         (
             Drop(kinds=(WorkKind.DELIVERY_DEADLINE,)),
@@ -249,9 +249,9 @@ def _delivered(request: CapacityRequest, event: ev.Delivered, now: int) -> Step:
 
 
 def _extended(request: CapacityRequest, event: ev.Extended, now: int) -> Step:
-    grant = replace(_granted(request), ends_at=event.ends_at, warned_s=())
+    grant = evolve(_granted(request), ends_at=event.ends_at, warned_s=())
     return Step(
-        replace(request, grant=grant),
+        evolve(request, grant=grant),
         (
             Do(kind=WorkKind.SET_DEADLINE, at=now),
             Do(kind=WorkKind.RUN_END, at=event.ends_at),
@@ -262,20 +262,20 @@ def _extended(request: CapacityRequest, event: ev.Extended, now: int) -> Step:
 def _warned(request: CapacityRequest, event: ev.Warned, now: int) -> Step:
     del now
     grant = _granted(request)
-    return Step(replace(request, grant=replace(grant, warned_s=(*grant.warned_s, event.lead_s))))
+    return Step(evolve(request, grant=evolve(grant, warned_s=(*grant.warned_s, event.lead_s))))
 
 
 def _unreachable(request: CapacityRequest, event: ev.Unreachable, now: int) -> Step:
     del now
     return Step(
-        replace(request, grant=replace(_granted(request), unreachable_since=event.since))
+        evolve(request, grant=evolve(_granted(request), unreachable_since=event.since))
     )
 
 
 def _reachable(request: CapacityRequest, event: ev.Reachable, now: int) -> Step:
     del event, now
     return Step(
-        replace(request, grant=replace(_granted(request), unreachable_since=0)),
+        evolve(request, grant=evolve(_granted(request), unreachable_since=0)),
         (Drop(kinds=(WorkKind.UNREACHABLE,)),),
     )
 
@@ -286,16 +286,16 @@ def _reachable(request: CapacityRequest, event: ev.Reachable, now: int) -> Step:
 def _ended(request: CapacityRequest, event: ev.Ended, now: int) -> Step:
     grant = _granted(request)
     instances = tuple(
-        replace(i, state=InstanceState.RELEASING) if i.is_held else i for i in grant.instances
+        evolve(i, state=InstanceState.RELEASING) if i.is_held else i for i in grant.instances
     )
     return Step(
-        replace(
+        evolve(
             request,
             state=RequestState.ENDING,
             end_reason=event.why,
             end_message=event.message,
             requeue=event.requeue,
-            grant=replace(grant, instances=instances),
+            grant=evolve(grant, instances=instances),
         ),
         (
             Drop(),
@@ -305,7 +305,7 @@ def _ended(request: CapacityRequest, event: ev.Ended, now: int) -> Step:
 
 
 def _delivery_failed(request: CapacityRequest, event: ev.DeliveryFailed, now: int) -> Step:
-    failed = replace(
+    failed = evolve(
         request,
         failures=request.failures + 1,
         last_failure=event.cause,
@@ -327,7 +327,7 @@ def _cancelled_ending(request: CapacityRequest, event: ev.CancelRequested, now: 
     """On its way back into the line, its owner no longer wants it: it will end instead."""
     del event, now
     return Step(
-        replace(request, end_reason=EndReason.CANCELLED, end_message="cancelled", requeue=False)
+        evolve(request, end_reason=EndReason.CANCELLED, end_message="cancelled", requeue=False)
     )
 
 
@@ -340,7 +340,7 @@ def _returned(request: CapacityRequest, event: ev.Returned, now: int) -> Step:
     del event
     if request.requeue:
         return Step(
-            replace(
+            evolve(
                 request,
                 state=RequestState.PENDING,
                 booking=None,
@@ -354,13 +354,13 @@ def _returned(request: CapacityRequest, event: ev.Returned, now: int) -> Step:
         )
     why = request.end_reason or EndReason.RELEASED
     return Step(
-        replace(request, state=_TERMINAL_FOR[why], booking=None, ended_at=now), (Drop(),)
+        evolve(request, state=_TERMINAL_FOR[why], booking=None, ended_at=now), (Drop(),)
     )
 
 
 def _deleted(request: CapacityRequest, event: ev.Deleted, now: int) -> Step:
     del event, now
-    return Step(replace(request, deleted=True))
+    return Step(evolve(request, deleted=True))
 
 
 _WAITING = (RequestState.PENDING, RequestState.BOOKED)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from dws.engine.ports import IdempotentReply, Reader, RequestQuery, Transaction
 from dws.model.booking import Booking
 from dws.model.errors import FailedPrecondition
 from dws.model.events import Event, NewEvent, SubjectKind
+from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageRecord
@@ -228,7 +228,7 @@ class MemoryTransaction(MemoryReader):
         """Insert or replace items by key, without a lease."""
         for item in items:
             if item.lease_token or item.lease_until:
-                item = replace(item, lease_token="", lease_until=0)
+                item = evolve(item, lease_token="", lease_until=0)
             self._put_item(item)
 
     def _put_item(self, item: WorkItem) -> None:
@@ -250,7 +250,7 @@ class MemoryTransaction(MemoryReader):
     def lease_work(self, *, now: int, process_now: int, until: int, token: str, limit: int) -> list[WorkItem]:
         """Take due items that call a backend and whose lease is free or over."""
         free = [
-            replace(item, lease_token=token, lease_until=until)
+            evolve(item, lease_token=token, lease_until=until)
             for item in self._tables.agenda.due(now)
             if item.kind.calls_backend and (not item.lease_token or item.lease_until <= process_now)
         ][: max(0, limit)]
