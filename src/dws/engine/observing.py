@@ -15,7 +15,7 @@ from dws.engine.committer import Committer
 from dws.engine.ports import Backend, BackendUnavailable, Fact, FactKind, InstanceOrder, Order
 from dws.engine.write import Write
 from dws.model import events as ev
-from dws.model.request import CapacityRequest, InstanceState, RequestState
+from dws.model.request import CapacityRequest, EndReason, InstanceState, RequestState
 from dws.model.resources import MachineShape
 from dws.model.work import WorkKind
 
@@ -123,6 +123,10 @@ def _owner(holding: Mapping[int, CapacityRequest], fact: Fact) -> CapacityReques
 
 
 def _instance_fact(w: Write, request: CapacityRequest, fact: Fact) -> None:
+    if fact.at_deadline and request.state is RequestState.ACTIVE:
+        request = instances.ended(
+            w, request, EndReason.DURATION_REACHED, "the run duration was reached"
+        )
     match fact.kind:
         case FactKind.EXITED:
             instances.exited(w, request, fact.rank, fact.code if fact.code is not None else 1)
