@@ -254,7 +254,10 @@ def _replace(w: Write, request: CapacityRequest, lost: Instance) -> bool:
     booking = w.books.bookings.get(grant.booking)
     if booking is None or booking.stage is not Stage.LIVE:
         return False
-    units = advise.spare(w.books.snapshot(), w.policy, w.now, booking, (lost.unit,))
+    within = request.demand.alternatives[grant.alternative].within
+    units = advise.spare(
+        w.books.snapshot(), w.policy, w.now, booking, (lost.unit,), within=within
+    )
     if not units:
         return False
     pool = w.books.fleet.pool(grant.pool)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dws.model.demand import Alternative, Demand
 from dws.model.errors import InvalidArgument, NeverFits
-from dws.model.topology import Fleet
+from dws.model.topology import Fleet, Pool
 from dws.planner.explain import never_fits
 from dws.planner.options import PolicyOptions
-from dws.planner.resolve import candidates, has_level, is_of_kind
+from dws.planner.resolve import candidates, has_level, hosts_needed, is_of_kind
 
 ALTERNATIVES_MAX = 16
 
@@ -29,7 +29,7 @@ def check(
     for index, alternative in enumerate(demand.alternatives):
         where = f"alternatives[{index}]." if len(demand.alternatives) > 1 else ""
         _bounds(alternative, options, where)
-        _known(alternative, fleet, where)
+        _size(alternative, _known(alternative, fleet, where), options, where)
     every = candidates(demand, fleet)
     if options.never_fits == "refuse" and not any(c.could_ever_fit for c in every):
         reason = never_fits(every)
@@ -46,13 +46,10 @@ def _bounds(alternative: Alternative, options: PolicyOptions, where: str) -> Non
             f"{where}duration: {alternative.duration_s} s is outside the allowed {low} s … {high} s",
             field=f"{where}duration",
         )
-    if alternative.count > options.instances_max * 16:
-        raise InvalidArgument(
-            f"{where}count: {alternative.count} is more than any request may have", field=f"{where}count"
-        )
 
 
-def _known(alternative: Alternative, fleet: Fleet, where: str) -> None:
+def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
+    """The pools that are of the kind and in the place asked for; at least one."""
     zones, regions = {z.name for z in fleet.zones}, {z.region for z in fleet.zones}
     for location in alternative.locations:
         if location not in zones | regions:
@@ -89,6 +86,17 @@ def _known(alternative: Alternative, fleet: Fleet, where: str) -> None:
             f"{where}within: no pool that fits has a level '{alternative.within}' "
             f"(they have: {_names(levels)})",
             field=f"{where}within",
+        )
+    return here
+
+
+def _size(alternative: Alternative, pools: list[Pool], options: PolicyOptions, where: str) -> None:
+    instances = min(hosts_needed(alternative, p) for p in pools)
+    if instances > options.instances_max:
+        raise InvalidArgument(
+            f"{where}count: {alternative.count} means {instances} instances, at most "
+            f"{options.instances_max} are allowed",
+            field=f"{where}count",
         )
 
 

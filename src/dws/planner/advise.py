@@ -9,6 +9,7 @@ from dws.model.booking import Booking
 from dws.model.demand import Alternative, Demand
 from dws.model.names import RequestId
 from dws.model.request import CapacityRequest, RequestState
+from dws.model.topology import Pool
 from dws.planner.backfill import Pass
 from dws.planner.explain import walk
 from dws.planner.options import PolicyOptions
@@ -40,12 +41,12 @@ def quote(
         submitted_at=now,
         priority=priority,
     )
-    told = _expect(snapshot, options, now, newcomer)
+    told, promised = _expect(snapshot, options, now, newcomer)
     asked = _option("asked", snapshot, newcomer, told)
     better = []
     for kind, other in _others(snapshot, demand):
         variant = replace(newcomer, demand=replace(demand, alternatives=(other,)))
-        option = _option(kind, snapshot, variant, _expect(snapshot, options, now, variant))
+        option = _option(kind, snapshot, variant, _expect(snapshot, options, now, variant)[0])
         if _is_better(option, asked):
             better.append(option)
     better.sort(key=lambda o: (o.start or 0, o.cost_micros, o.kind))
@@ -53,27 +54,22 @@ def quote(
         now=now,
         asked=asked,
         options=tuple(_distinct(better))[:OPTIONS_MAX],
-        promised_latest=_promised_latest(snapshot, options, now, newcomer),
+        promised_latest=promised,
         reason=told.reason,
     )
 
 
 def _expect(
     snapshot: FleetSnapshot, options: PolicyOptions, now: int, newcomer: CapacityRequest
-) -> Forecast:
-    beside = replace(snapshot, queue=(*snapshot.queue, newcomer))
-    return walk(beside, options, now, until=newcomer.id)[newcomer.id]
-
-
-def _promised_latest(
-    snapshot: FleetSnapshot, options: PolicyOptions, now: int, newcomer: CapacityRequest
-) -> int | None:
-    """The latest start that would be promised at once; None when none would be yet."""
-    state = Pass(replace(snapshot, queue=(*snapshot.queue, newcomer)), options, now)
-    placement = state.with_slack(newcomer)
-    if placement is None or placement.start > now + options.promise_horizon_s:
-        return None
-    return placement.start
+) -> tuple[Forecast, int | None]:
+    """What the newcomer can expect, and the latest start that would be promised at once."""
+    shadow = Pass(replace(snapshot, queue=(*snapshot.queue, newcomer)), options, now)
+    shadow.run()
+    promise = shadow.promises.get(newcomer.id)
+    told = walk(shadow, until=newcomer.id)[newcomer.id]
+    if told.expected_start == now:
+        return told, now
+    return told, promise.span.start if promise is not None else None
 
 
 def _others(snapshot: FleetSnapshot, demand: Demand) -> Iterator[tuple[str, Alternative]]:
@@ -153,12 +149,12 @@ def _candidate_of(
 
 
 def _is_better(option: QuoteOption, asked: QuoteOption) -> bool:
-    """Sooner, or as soon and cheaper."""
+    """Sooner, or the same elsewhere for less: what is less of the same costs less in any case."""
     if option.start is None:
         return False
     if asked.start is None or option.start < asked.start:
         return True
-    return option.start == asked.start and option.cost_micros < asked.cost_micros
+    return option.kind not in ("shorter", "smaller") and option.cost_micros < asked.cost_micros
 
 
 def _distinct(options: list[QuoteOption]) -> Iterator[QuoteOption]:
@@ -180,7 +176,7 @@ def extension(
     """How much longer a running request may go on without breaking a promise, at most `by_s`."""
     del now
     grant = request.grant
-    assert grant is not None and grant.delivered_at, "only a delivered request can be extended"
+    assert grant is not None, "only a granted request can be extended"
     booking = snapshot.bookings[grant.booking]
     calendar = snapshot.calendars[booking.pool]
     room = options.run_duration_max_s - (grant.ends_at - grant.delivered_at)
@@ -223,20 +219,32 @@ def spare(
     within: str | None = None,
 ) -> tuple[int, ...] | None:
     """Free READY hosts to replace `lost_units` of a live booking until its end without breaking a promise:
-    same cell first, and never outside the domain of level `within` that the booking lies in. None when
+    the nearest to each lost one, and never outside the domain of level `within` that it lies in. None when
     there are not enough."""
     del options
     calendar = snapshot.calendars[booking.pool]
     pool = calendar.pool
-    home = pool.cell_of(lost_units[0])
-    group = next((g for g in pool.groups(within) if home in g), tuple(range(len(pool.cells))))
+    end = max(booking.span.end, now + 1)
     found: list[int] = []
-    for cell in sorted(group, key=lambda c: (c != home, c)):
-        need = len(lost_units) - len(found)
-        if not need:
+    for lost in lost_units:
+        for cell in _nearest_first(pool, pool.cell_of(lost), within):
+            idle = [u for u in calendar.idle_units(cell) if u not in lost_units]
+            taken = sum(1 for u in found if pool.cell_of(u) == cell)
+            if taken < min(len(idle), calendar.least_free_in(cell, now, end)):
+                found.append(idle[taken])
+                break
+        else:
+            return None
+    return tuple(found)
+
+
+def _nearest_first(pool: Pool, home: int, within: str | None) -> list[int]:
+    """Cells by closeness to one of them: itself, then what shares its finest domain, and so on up to the
+    level `within`, or the whole pool."""
+    cells = [home]
+    for level in (*reversed(pool.levels), None):
+        group = next((g for g in pool.groups(level) if home in g), ())
+        cells += [c for c in group if c not in cells]
+        if level == within:
             break
-        end = max(booking.span.end, now + 1)
-        least = calendar.least_free_in(cell, now, end)
-        free = [u for u in calendar.idle_units(cell) if u not in lost_units]
-        found += free[: min(need, least)]
-    return tuple(found) if len(found) == len(lost_units) else None
+    return cells

@@ -27,6 +27,9 @@ from dws.planner.plan import Book, Decision, Move, Placement, Plan, Reason, Star
 from dws.planner.resolve import Candidate, candidates
 from dws.planner.snapshot import FleetSnapshot
 
+USABLE_MAX = 20_000
+"""How many lists of alternatives a fleet's memory of candidates may have before it begins anew."""
+
 
 def plan(snapshot: FleetSnapshot, options: PolicyOptions, now: int) -> Plan:
     """What should happen at `now`. Pure: the snapshot is not changed."""
@@ -309,9 +312,12 @@ class Pass:
     def usable(self, request: CapacityRequest) -> tuple[Candidate, ...]:
         """The request's candidates that could ever fit, in pools that are available."""
         kind = request.demand.alternatives
-        found = self.snapshot.usable.get(kind)
+        known = self.snapshot.usable
+        found = known.get(kind)
         if found is None:
-            found = self.snapshot.usable[kind] = usable(request, self.snapshot)
+            if len(known) >= USABLE_MAX:
+                known.clear()
+            found = known[kind] = usable(request, self.snapshot)
         return found
 
     def best(

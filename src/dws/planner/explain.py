@@ -1,7 +1,8 @@
 """Why not now, and when: a shadow of the policy over everyone who waits.
 
-The shadow walks the line as the planner would, places each request at its earliest fit beside all
-promises and everyone before it, and keeps it there. It decides nothing and is never stored.
+The shadow begins with the very pass the planner would make, so who starts now is told so. Then it walks
+who is left, places each request at its earliest fit beside all promises and everyone before it, and keeps
+it there. It decides nothing and is never stored.
 """
 
 from __future__ import annotations
@@ -10,57 +11,52 @@ from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
 from dws.planner.backfill import Pass, standing, start_order
 from dws.planner.options import PolicyOptions
-from dws.planner.plan import Forecast, Placement, Reason
+from dws.planner.plan import Forecast, Placement, Reason, Start
 from dws.planner.resolve import Candidate, candidates, has_level
 from dws.planner.snapshot import FleetSnapshot
 
 
 def forecast(snapshot: FleetSnapshot, options: PolicyOptions, now: int) -> dict[int, Forecast]:
     """What every waiting request can expect, by request id."""
-    return walk(snapshot, options, now)
-
-
-def walk(
-    snapshot: FleetSnapshot, options: PolicyOptions, now: int, *, until: int | None = None
-) -> dict[int, Forecast]:
-    """The shadow walk; with `until` it stops behind that request, which is all its forecast needs."""
     shadow = Pass(snapshot, options, now)
-    line = sorted(snapshot.queue, key=standing)
+    shadow.run()
+    return walk(shadow)
+
+
+def walk(shadow: Pass, *, until: int | None = None) -> dict[int, Forecast]:
+    """The walk behind a pass that was run; with `until` it stops behind that request, which is all its
+    forecast needs."""
+    starts = {d.request: d.placement for d in shadow.decisions if isinstance(d, Start)}
+    line = sorted(shadow.snapshot.queue, key=standing)
     place = {r.id: i + 1 for i, r in enumerate(line)}
-    heads = _heads(shadow, line)
-    rest = sorted((r for r in line if r.id not in heads), key=start_order)
+    first = [r for r in line if r.id in starts or r.id in shadow.protected]
+    rest = [r for r in line if r.id not in starts and r.id not in shadow.protected]
     told: dict[int, Forecast] = {}
-    for request in [*(r for r in line if r.id in heads), *rest]:
-        told[request.id] = _expect(shadow, request, place[request.id])
+    for request in [*first, *sorted(rest, key=start_order)]:
+        placement = starts.get(request.id) or _expect(shadow, request)
+        told[request.id] = _tell(shadow, request, place[request.id], placement)
         if request.id == until:
             break
     return told
 
 
-def _heads(shadow: Pass, line: list[CapacityRequest]) -> set[int]:
-    """Who is protected: the first of every pool."""
-    left = {p.name: shadow.options.protected_depth for p in shadow.snapshot.fleet.pools}
-    heads: set[int] = set()
-    for request in line:
-        pools = {c.pool.name for c in shadow.usable(request)}
-        if any(left[p] > 0 for p in pools):
-            heads.add(request.id)
-            for pool in pools:
-                left[pool] -= 1
-        if not any(n > 0 for n in left.values()):
-            break
-    return heads
-
-
-def _expect(shadow: Pass, request: CapacityRequest, place: int) -> Forecast:
-    shadow._lift(request)
-    promise = shadow.promises.get(request.id)
-    placement = shadow.best(request, after=shadow.now)
-    reason = why(shadow, request, placement)
-    if placement is not None:
-        shadow._take(request, placement)
-    elif promise is not None:
+def _expect(shadow: Pass, request: CapacityRequest) -> Placement | None:
+    """Its earliest fit, not later than promised, and now taken."""
+    promise = shadow._lift(request)
+    latest = FOREVER if promise is None else promise.span.start
+    placement = shadow.best(request, after=shadow.now, before=latest)
+    if placement is None and promise is not None:  # due, but its hosts are not confirmed free yet
+        placement = shadow.best(request, after=shadow.now)
+    if placement is None:
         shadow._drop(promise)
+    else:
+        shadow._take(request, placement)
+    return placement
+
+
+def _tell(
+    shadow: Pass, request: CapacityRequest, place: int, placement: Placement | None
+) -> Forecast:
     aged = request.submitted_at + shadow.options.max_wait_age_s
     return Forecast(
         request=request.id,
@@ -69,7 +65,7 @@ def _expect(shadow: Pass, request: CapacityRequest, place: int) -> Forecast:
         promised_start=request.promised_start,
         promise_by=0 if request.promised_start or not shadow.usable(request) else aged,
         placement=placement,
-        reason=reason,
+        reason=why(shadow, request, placement),
     )
 
 
@@ -111,7 +107,8 @@ def _too_few_in_service(shadow: Pass, usable: tuple[Candidate, ...]) -> Reason:
     out = len(shadow.snapshot.calendars[pool.name].unready_units())
     return Reason(
         code="HOSTS_OUT_OF_SERVICE",
-        text="needs {need} free hosts; {out} of the {total} of {pool} are draining or down, with no known end",
+        text="needs {need} free hosts; {out} of the {total} of {pool} are draining or down, with no "
+        "known end",
         facts={"need": candidate.count, "out": out, "total": len(pool.hosts), "pool": pool.name},
     )
 
@@ -130,37 +127,33 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
         "at": placement.start,
         "total": len(candidate.pool.hosts),
     }
+    hosts = "1 free host" if candidate.count == 1 else "{need} free hosts"
     if best >= candidate.count:
         facts["length"] = candidate.length_s
         return Reason(
             code="BEHIND_OTHERS",
-            text="{best} hosts are free in {where}, but {need} of them for {length:duration} would "
-            "delay what is promised to others; fits from {at:time}",
+            text="{where} has {best} free now, but {need} of them for {length:duration} would delay what "
+            "is promised to others; fits from {at:time}",
             facts=facts,
         )
     if candidate.within in (None, "pool"):
         return Reason(
             code="NOT_ENOUGH_FREE",
-            text="needs {need} free hosts; {where} has {best} of {total} free now, {need} from {at:time}",
+            text=f"needs {hosts}; {{where}} has {{best}} of {{total}} free now, {{need}} from {{at:time}}",
             facts=facts,
         )
     facts["level"] = candidate.within or ""
-    facts["zone_free"] = sum(_free_in_groups(shadow, candidate))
+    facts["zone_free"] = sum(shadow.idle_in_groups(candidate.pool.name, candidate.within))
     return Reason(
         code="NO_GROUP_WITH_ENOUGH_FREE",
-        text="needs {need} free hosts in one {level}; the best, {where}, has {best} until {at:time}, "
+        text=f"needs {hosts} in one {{level}}; the best, {{where}}, has {{best}} until {{at:time}}, "
         "then {need} ({zone_free} free in all)",
         facts=facts,
     )
 
 
-def _free_in_groups(shadow: Pass, candidate: Candidate) -> list[int]:
-    """Hosts free now in each group of the candidate's level: ready, and in no live booking."""
-    return shadow.snapshot.calendars[candidate.pool.name].idle_in_groups(candidate.within)
-
-
 def _free_hosts_now(shadow: Pass, candidate: Candidate) -> tuple[int, str]:
-    free = _free_in_groups(shadow, candidate)
+    free = shadow.idle_in_groups(candidate.pool.name, candidate.within)
     best = max(range(len(free)), key=lambda g: (free[g], -g))
     names = [d.name for d in candidate.pool.domains if d.level == candidate.within]
     name = f"{names[best]} of {candidate.pool.name}" if names else candidate.pool.name
