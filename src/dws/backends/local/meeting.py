@@ -6,13 +6,12 @@ gangs never share one; whether a stranger takes it before rank 0 listens is beyo
 
 from __future__ import annotations
 
-import os
 import socket
 from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from dws.backends.local.record import MASTER_PORT, private_directory
+from dws.backends.local.record import MASTER_PORT, private_directory, read, write
 from dws.engine.ports import BackendUnavailable
 
 PORTS: Final[range] = range(
@@ -31,27 +30,20 @@ def master_port(instances: Path, key: str) -> int:
     Raises BackendUnavailable when no port is free.
     """
     kept = instances / gang(key) / MASTER_PORT
-    try:
-        return int(kept.read_text())
-    except (OSError, ValueError):
-        pass
+    if port := _read(kept):
+        return port
     taken = {_read(path) for path in instances.glob(f"*/{MASTER_PORT}")}
     start = crc32(key.encode()) % len(PORTS)
     for port in (PORTS[(start + i) % len(PORTS)] for i in range(len(PORTS))):
         if port not in taken and _is_free(port):
             private_directory(kept.parent)
-            beside = kept.with_name(f".{MASTER_PORT}-{os.getpid()}")
-            beside.write_text(str(port))
-            beside.replace(kept)
+            write(kept, {"port": port})
             return port
     raise BackendUnavailable("no port is free for the processes of a gang to meet")
 
 
 def _read(path: Path) -> int:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return 0
+    return int((read(path) or {}).get("port", 0))
 
 
 def _is_free(port: int) -> bool:

@@ -98,12 +98,8 @@ class Record:
         return self.path / DEADLINE
 
     def read(self, name: str) -> Fields | None:
-        """A file's fields; None when it is not there or, after a power failure, not whole."""
-        try:
-            fields = json.loads((self.path / name).read_bytes())
-        except (OSError, ValueError):
-            return None
-        return fields if isinstance(fields, dict) else None
+        """A file's fields, as `read`."""
+        return read(self.path / name)
 
     def size(self, name: str) -> int:
         """Bytes in a file, 0 when it is not there."""
@@ -168,6 +164,15 @@ def private_directory(path: Path) -> None:
     """Make a directory only its owner can enter, with its parents."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
+
+
+def read(path: Path) -> Fields | None:
+    """A file's fields; None when it is not there or, after a power failure, not whole."""
+    try:
+        fields = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return fields if isinstance(fields, dict) else None
 
 
 def write(path: Path, fields: Mapping[str, Any]) -> None:
