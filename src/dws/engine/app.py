@@ -394,6 +394,8 @@ class Engine:
                     f"(this server has: {', '.join(sorted(known))})",
                     field="pools.backend",
                 )
+        if not self._clock.is_virtual:
+            new = fleet.for_real_time(new)
         lines = fleet.differences(self.books.fleet, new)
         if not lines or not confirm:
             fleet.refuse_if_in_use(self.books, new)

@@ -8,6 +8,7 @@ which. Promises in a pool whose line changed are drawn again by the next pass.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from dws.engine import ledger
 from dws.engine.answers import FleetView, HostView, PoolView
@@ -17,6 +18,9 @@ from dws.model import events as ev
 from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.errors import FailedPrecondition
 from dws.model.topology import Fleet, HostState, HostStatus, Pool
+
+SETUP_MIN_S: Final = 5
+TEARDOWN_MIN_S: Final = 2
 
 
 def differences(old: Fleet, new: Fleet) -> tuple[str, ...]:
@@ -37,6 +41,23 @@ def differences(old: Fleet, new: Fleet) -> tuple[str, ...]:
     lines += [f"+ zone {z}" for z in new_zones - old_zones]
     lines += [f"- zone {z}" for z in old_zones - new_zones]
     return tuple(sorted(lines, key=lambda line: (line[2:], line)))
+
+
+def for_real_time(fleet: Fleet) -> Fleet:
+    """On a real clock nothing takes no time: every pool's set-up bound is at least `SETUP_MIN_S` and its
+    tear-down at least `TEARDOWN_MIN_S`, so that the seconds it takes to hand hosts over and back are never
+    taken from the next promise."""
+    return replace(fleet, pools=tuple(_with_least_overheads(p) for p in fleet.pools))
+
+
+def _with_least_overheads(pool: Pool) -> Pool:
+    own = pool.overheads
+    least = replace(
+        own,
+        setup_s=max(own.setup_s, SETUP_MIN_S),
+        teardown_s=max(own.teardown_s, TEARDOWN_MIN_S),
+    )
+    return pool if least == own else replace(pool, overheads=least)
 
 
 def refuse_if_in_use(books: Books, new: Fleet) -> None:

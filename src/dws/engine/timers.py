@@ -18,6 +18,8 @@ from dws.model.work import WorkItem, WorkKind
 
 FIRE_BATCH: Final = 256
 FORGET_BATCH: Final = 500
+ANSWER_GRACE_S: Final = 60
+"""How long past its set-up limit an order may go unanswered before the attempt is given up."""
 DAY_S: Final = 86_400
 TIMERS: Final = tuple(k for k in WorkKind if not k.calls_backend)
 
@@ -80,12 +82,22 @@ def _too_slow(w: Write, request: CapacityRequest) -> None:
         return
     grant = instances.granted(request)
     setup_s = w.books.fleet.pool(grant.pool).overheads.setup_s
+    if _is_being_asked(w, request) and w.now < grant.started_at + setup_s + ANSWER_GRACE_S:
+        w.wake(request.id, WorkKind.DELIVERY_DEADLINE, w.now + 1)
+        return
     up = sum(1 for i in grant.instances if i.state is not InstanceState.STARTING)
     cause = f"{up} of {len(grant.instances)} instances were up after the set-up limit of {setup_s} s"
     for instance in grant.instances:
         if instance.state is InstanceState.STARTING:
             trust.doubt(w, w.books.fleet.pool(grant.pool), instance.unit, "did not come up in time")
     instances.failed(w, request, cause, may_retry=True, phase="provisioning")
+
+
+def _is_being_asked(w: Write, request: CapacityRequest) -> bool:
+    """True while the backend has not answered the order yet: what it says decides, not the clock."""
+    return any(
+        item.kind is WorkKind.PROVISION and item.due_at <= w.now for item in w.tx.work(request.id)
+    )
 
 
 def _warn(w: Write, request: CapacityRequest, lead_s: int) -> None:

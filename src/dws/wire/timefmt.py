@@ -79,9 +79,10 @@ def format_instant(instant: int | None) -> str:
 
 
 def format_for_people(instant: int, zone: tzinfo = UTC) -> str:
-    """A short form for sentences: "Mon 11 Jan 09:00 UTC"."""
+    """A short form for sentences: "Mon 11 Jan 09:00 UTC", with seconds when there are any."""
     moment = datetime.fromtimestamp(instant, zone)
-    return moment.strftime("%a %d %b %H:%M") + (" " + (moment.tzname() or "")).rstrip()
+    clock = "%H:%M:%S" if moment.second else "%H:%M"
+    return moment.strftime(f"%a %d %b {clock}") + (" " + (moment.tzname() or "")).rstrip()
 
 
 def format_money(micros: int) -> str:
