@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dws.declared import fleetfile
@@ -73,6 +73,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
     )
 
 
+@settings(max_examples=50)
 @given(fleets())
 def test_fleet_round_trips(fleet: Fleet) -> None:
     """Saving the fleet that runs and applying it again would change it."""

@@ -78,6 +78,12 @@ def test_a_fleet_file_means_what_it_says() -> None:
     assert small.price_micros_per_hour == 30_000
 
 
+def test_an_accelerator_may_be_called_by_any_of_its_names() -> None:
+    """A site's own machine with `h100` in it would not answer to a request for an H100."""
+    fleet = fleetfile.parse(FILE.replace("mi300x", "h100"))
+    assert fleet.pools[1].shape.accelerator == "nvidia-h100-80gb"
+
+
 def test_a_fleet_survives_being_written_and_read() -> None:
     """Saving the fleet that runs and applying it again would change it."""
     for fleet in (fleetfile.parse(FILE), demo.demo_fleet()):
@@ -87,11 +93,11 @@ def test_a_fleet_survives_being_written_and_read() -> None:
 def test_the_demo_fleet_is_the_announced_one() -> None:
     """A first session would not find what the documentation promises."""
     fleet = demo.demo_fleet()
-    assert [(p.zone, len(p.hosts), p.shape.name, [d.name for d in p.domains]) for p in fleet.pools] == [
-        ("us-central1-a", 16, "a3-highgpu-8g", ["b1", "b2"]),
-        ("us-central1-a", 16, "e2-medium", []),
-        ("us-central1-b", 8, "a3-highgpu-8g", ["b1"]),
-        ("us-central1-b", 4, "a2-highgpu-8g", []),
+    assert [(p.zone, len(p.hosts), p.shape.name, {d.name: d.size for d in p.domains}) for p in fleet.pools] == [
+        ("us-central1-a", 16, "a3-highgpu-8g", {"b1": 8, "b2": 8}),
+        ("us-central1-a", 16, "e2-medium", {}),
+        ("us-central1-b", 8, "a3-highgpu-8g", {"b1": 8}),
+        ("us-central1-b", 4, "a2-highgpu-8g", {}),
     ]
     assert [z.name for z in fleet.zones] == ["us-central1-a", "us-central1-b", "us-east5-a", "us-east5-b"]
     assert {p.backend for p in fleet.pools} == {"simulated"}
