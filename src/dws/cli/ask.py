@@ -136,10 +136,10 @@ def submit(session: Session, ask: Callable[[], SubmitRequest]) -> None:
     )
     if session.is_table:
         first = session.client.get(requests[0].name)
-        session.say(outlook(session, first))
+        session.say(outlook(session, first, now=session.now))
 
 
-def outlook(session: Session, request: Request) -> str:
+def outlook(session: Session, request: Request, *, now: int) -> str:
     """In a line: where a request stands and what it can expect."""
     from dws.wire.timefmt import render_reason
 
@@ -151,8 +151,8 @@ def outlook(session: Session, request: Request) -> str:
     text = f"{request.name}: place {forecast.place} in line"
     if start is not None:
         text += (
-            f", expected {zones.relative(start, now=session.now)} "
-            f"({zones.short_time(start, session.zone, now=session.now)} {session.zone})"
+            f", expected {zones.relative(start, now=now)} "
+            f"({zones.short_time(start, session.zone, now=now)} {session.zone})"
         )
     return f"{text}; {reason}" if reason else text
 

@@ -88,9 +88,6 @@ class Dws(LazyGroup):
         except (click.Abort, KeyboardInterrupt):
             _tell("interrupted")
             status = Exit.INTERRUPTED
-        except BrokenPipeError:
-            _drop_stdout()
-            status = Exit.OK
         except DwsError as error:
             _debug()
             _tell(error.message, _next_step(error))
@@ -128,12 +125,6 @@ def _debug() -> None:
         import traceback
 
         traceback.print_exc()
-
-
-def _drop_stdout() -> None:
-    """The reader of our output is gone: let nothing be written to it again, not even at exit."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
 
 
 @click.command(

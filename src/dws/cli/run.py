@@ -66,7 +66,7 @@ def _follow_one(session: Session, asked: Request) -> Request:
             return request
         if request.grant is not None and request.grant.delivered_at:
             break
-        progress.show(f"{name}: {request.state.lower()}", _waiting(session, request))
+        progress.show(*_waiting(session, request))
     progress.close()
     hosts = ", ".join(i.host for i in request.grant.instances) if request.grant else ""
     session.say(f"{name}: running on {hosts}")
@@ -75,11 +75,14 @@ def _follow_one(session: Session, asked: Request) -> Request:
     return session.client.wait(name)
 
 
-def _waiting(session: Session, request: Request) -> str:
-    if request.forecast is None:
-        return f"{request.name}: {request.state.lower()}"
-    session.__dict__.pop("now", None)
-    return outlook(session, request)
+def _waiting(session: Session, request: Request) -> tuple[str, str]:
+    """What makes news of a waiting request, and its line."""
+    forecast = request.forecast
+    if forecast is None:
+        text = f"{request.name}: {request.state.lower()}"
+        return text, text
+    news = f"{request.state} {forecast.place} {forecast.reason.code}"
+    return news, outlook(session, request, now=session.look_at_clock())
 
 
 def stream(session: Session, request: Request) -> None:
@@ -115,15 +118,15 @@ class Progress:
         self._last = ""
         self._drawn = False
 
-    def show(self, state: str, text: str) -> None:
-        """Show `text`; away from a terminal only when `state` is a new one."""
+    def show(self, news: str, text: str) -> None:
+        """Show `text`; away from a terminal only when `news` differs from the last."""
         if self._session.is_live:
             width = shutil.get_terminal_size().columns
             click.echo(f"\r\x1b[K{text[: width - 1]}", nl=False, err=True)
             self._drawn = True
-        elif state != self._last:
+        elif news != self._last:
             self._session.say(text)
-        self._last = state
+        self._last = news
 
     def close(self) -> None:
         """Leave the line."""

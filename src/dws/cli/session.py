@@ -83,6 +83,10 @@ class Session:
             )
         return clock.epoch
 
+    def look_at_clock(self) -> int:
+        """The server's time at this moment, for what is shown again and again."""
+        return self.client.clock().epoch
+
     @property
     def is_table(self) -> bool:
         """True when a person reads the answer."""

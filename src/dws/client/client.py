@@ -314,13 +314,16 @@ class Client:
     def follow_all_logs(self, name: str, *, project: str | None = None) -> Iterator[tuple[int, str]]:
         """(rank, text) of what all instances print, until none will print more.
 
-        Reads the instances in turn, so that no line waits for another's; replacements are followed.
+        Reads the instances in turn, so that no line waits for another's. A new attempt, after a lost
+        host, is read from its beginning.
         """
         offsets: dict[int, int] = {}
         done: set[int] = set()
-        pause_s = POLL_FIRST_S
+        attempt, pause_s = 0, POLL_FIRST_S
         while True:
             request = self.get(name, project=project)
+            if request.grant is not None and request.grant.attempt != attempt:
+                attempt, offsets, done = request.grant.attempt, {}, set()
             ranks = [i.rank for i in request.grant.instances] if request.grant else []
             spoke = False
             for rank in ranks:

@@ -14,7 +14,7 @@ import dws
 from dws.client import Client, NoServer, whereabouts
 from dws.model.errors import InvalidArgument, Unauthenticated
 from dws.wire import native_v1 as wire
-from tests.cli.stub import REQUESTS, Stub, a_request, an_event, clock, ended, running
+from tests.cli.stub import REQUESTS, Stub, a_grant, a_request, an_event, clock, ended, running
 
 NOW = 1_800_000_000
 
@@ -109,6 +109,44 @@ def test_logs_of_all_instances_are_read_to_their_ends() -> None:
     for rank, text in client(stub).follow_all_logs("train-a"):
         said[rank] = said.get(rank, "") + text
     assert said == texts
+
+
+def test_a_new_attempt_is_read_from_its_beginning() -> None:
+    """After a lost host the output of the second attempt would be cut where the first one's ended."""
+    logs = {1: "first attempt\n", 2: "second\n"}
+    stages = [running(grant=a_grant(hosts=1, attempt=n)) for n in (1, 2)]
+    at = {"attempt": 0}
+
+    def look(_request: httpx2.Request) -> wire.Request:
+        at["attempt"] = min(2, at["attempt"] + 1)
+        return stages[0] if at["attempt"] == 1 else ended(grant=stages[1].grant)
+
+    def chunk(request: httpx2.Request) -> wire.LogChunk:
+        offset = int(request.url.params["offset"])
+        text = logs[at["attempt"]][offset:]
+        return wire.LogChunk(text=text, offset=offset + len(text), complete=at["attempt"] == 2 and not text)
+
+    stub = Stub().on(f"GET {REQUESTS}/train-a", look).on(f"GET {REQUESTS}/train-a:logs", chunk)
+    said = [text for _, text in client(stub).follow_all_logs("train-a")]
+    assert said == ["first attempt\n", "second\n"]
+
+
+def test_run_submits_shows_what_is_printed_and_gives_the_end() -> None:
+    """A program that asks for capacity would have to put submit, wait and logs together itself."""
+    gang = running(grant=a_grant(hosts=1))
+    stub = Stub().on(f"POST {REQUESTS}", {"items": [a_request()]})
+    stub.on(f"GET {REQUESTS}/train-a", [a_request(), gang, ended(grant=gang.grant)])
+    chunks = [
+        wire.LogChunk(text="epoch 1\n", offset=8, complete=False),
+        wire.LogChunk(text="", offset=8, complete=True),
+    ]
+    stub.on(f"GET {REQUESTS}/train-a:logs", chunks)
+    said: list[tuple[int, str]] = []
+    wish = wire.Alternative(accelerators="h100:8", duration="4h")
+    done = client(stub).run(wish, command=["python", "t.py"], show=lambda *told: said.append(told), wait="2h")
+    assert done.end_reason == "PROGRAM_SUCCEEDED"
+    assert said == [(0, "epoch 1\n")]
+    assert stub.bodies(f"POST {REQUESTS}")[0]["wait"] == "2h"
 
 
 def test_a_newer_server_may_say_more_than_we_know() -> None:
