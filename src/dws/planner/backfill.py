@@ -97,29 +97,28 @@ class Pass:
         for pool in {b.pool: None for b in self.promises.values()}:
             calendar = self.calendar(pool)
             own = [r for r in line if r.id in self.promises and self.promises[r.id].pool == pool]
-            overdue = any(self._is_overdue(r) for r in own)
-            if not overdue and calendar.least_free(self.now, FOREVER) >= 0:
+            lost = calendar.least_free(self.now, FOREVER) < 0
+            if not lost and not any(self._is_overdue(r) for r in own):
                 continue
             for request in own:
                 calendar.lift(self.promises[request.id])
-            started.update(r.id for r in own if self._repair_one(r, calendar))
+            cause = self._cause(calendar.pool, lost=lost)
+            started.update(r.id for r in own if self._repair_one(r, calendar, cause))
         return [r for r in line if r.id not in started] if started else line
 
     def _is_overdue(self, request: CapacityRequest) -> bool:
         return self.promises[request.id].span.start < self.now
 
-    def _repair_one(self, request: CapacityRequest, calendar: PoolCalendar) -> bool:
+    def _repair_one(self, request: CapacityRequest, calendar: PoolCalendar, cause: str) -> bool:
         """Put a lifted promise back where it is, or elsewhere; True when the request starts instead."""
         promise = self.promises[request.id]
-        overdue = self._is_overdue(request)
-        if not overdue:
+        if not self._is_overdue(request):
             calendar.drop(promise)
             if calendar.least_free(promise.span.start, promise.span.end, promise.parts) >= 0:
                 return False
             calendar.lift(promise)
         del self.promises[request.id]
         placement = self.best(request, after=max(self.now, promise.span.start))
-        cause = self._cause(calendar.pool, overdue=overdue)
         if placement is None:
             self.decisions.append(Withdraw(request=request.id, cause=cause))
         elif placement.start == self.now:
@@ -130,14 +129,14 @@ class Pass:
             self.decisions.append(Move(request=request.id, placement=placement, cause=cause))
         return False
 
-    def _cause(self, pool: Pool, *, overdue: bool) -> str:
+    def _cause(self, pool: Pool, *, lost: bool) -> str:
         zone = self.snapshot.fleet.zone(pool.zone)
         closed = pool.unavailable or (zone.unavailable if zone is not None else "")
         if closed:
             return f"pool {pool.name} is unavailable: {closed}"
-        if overdue:
-            return f"hosts of pool {pool.name} were not free in time"
-        return f"capacity was lost in pool {pool.name}"
+        if lost:
+            return f"capacity was lost in pool {pool.name}"
+        return f"hosts of pool {pool.name} were not free in time"
 
     def _protect(self, line: list[CapacityRequest]) -> list[CapacityRequest]:
         """The first `protected_depth` of every kind, which is a set of pools that would do, start now or

@@ -16,6 +16,7 @@ from dws.model.request import CapacityRequest, RequestState
 from dws.model.time import FOREVER, Span
 from dws.model.topology import Fleet, HostState, HostStatus, Zone
 from dws.planner import invariants, snapshot
+from dws.planner.advise import quote
 from dws.planner.backfill import plan, standing, still_holds
 from dws.planner.explain import forecast
 from dws.planner.options import PolicyOptions
@@ -38,6 +39,7 @@ class Line:
     started: dict[int, int] = field(default_factory=dict)
     first_told: dict[int, int] = field(default_factory=dict)
     moved: list[Move | Withdraw] = field(default_factory=list)
+    late_by: dict[int, int] = field(default_factory=dict)
     passes: int = 0
 
     def snapshot(self) -> snapshot.FleetSnapshot:
@@ -71,6 +73,10 @@ class Line:
             holds = still_holds(decision, self.snapshot(), self.now) is None
             assert holds or repairs, "each holds when its turn comes, unless promises are being repaired"
             self._apply(decision)
+        held = [u for b in self.bookings.values() if b.stage is Stage.LIVE for u in b.units]
+        assert len(held) == len(set(held)), "no host is held twice, whatever overran"
+        overdue = [b for b in self.bookings.values() if b.stage is Stage.FIRM and b.span.start < self.now]
+        assert not overdue, "a promise is kept or moved, it never lies in the past"
         return made
 
     def _apply(self, decision: Start | Book | Move | Withdraw) -> None:
@@ -107,7 +113,7 @@ class Line:
     def step(self, to: int) -> None:
         """Time passes; what ends by then ends, with a pass after each end and each promise due."""
         while True:
-            dues = [b.span.end for b in self.bookings.values() if b.stage is Stage.LIVE]
+            dues = [self.over_at(b) for b in self.bookings.values() if b.stage is Stage.LIVE]
             dues += [b.span.start for b in self.bookings.values() if b.stage is Stage.FIRM]
             dues += [h.until for h in self.out.values() if h.until > self.now]
             due = min((d for d in dues if d > self.now), default=FOREVER)
@@ -120,11 +126,16 @@ class Line:
         self.plan()
 
     def _end_due(self) -> None:
-        over = [i for i, b in self.bookings.items() if b.stage is Stage.LIVE and b.span.end <= self.now]
+        live = [(i, b) for i, b in self.bookings.items() if b.stage is Stage.LIVE]
+        over = [i for i, b in live if self.over_at(b) <= self.now]
         for booking_id in over:
             del self.bookings[booking_id]
         for unit in [u for u, h in self.out.items() if h.until and h.until <= self.now]:
             del self.out[unit]
+
+    def over_at(self, booking: Booking) -> int:
+        """When a run's hosts are confirmed free: at its end, unless it overruns."""
+        return booking.span.end + self.late_by.get(booking.owner, 0)
 
     def end_early(self, rng: random.Random) -> None:
         live = [i for i, b in self.bookings.items() if b.stage is Stage.LIVE]
@@ -198,6 +209,45 @@ def test_with_outages_a_promise_moves_only_with_a_cause(seed: int) -> None:
         line.step(line.now + 50)
     assert not line.waiting
     assert all(m.cause for m in line.moved)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_runs_that_overrun_are_waited_for(seed: int) -> None:
+    """A host not given back in time could be given to the next run, or a promise slip in silence."""
+    rng = random.Random(7_000 + seed)
+    line = a_line(rng)
+
+    def trouble(line: Line) -> None:
+        for owner in line.started:
+            line.late_by.setdefault(owner, rng.choice((0, 0, 0, rng.randint(1, 30))))
+
+    busy_day(line, rng, 40, trouble)
+    for _ in range(200):
+        if not line.waiting:
+            break
+        line.step(line.now + 50)
+    assert not line.waiting
+    assert all("not free in time" in m.cause for m in line.moved)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_quote_is_what_then_happens(seed: int) -> None:
+    """A quote could name a start, or a promise, that the very same request is then not given."""
+    rng = random.Random(8_000 + seed)
+    line = a_line(rng, promise_slack=rng.choice((0.0, 1.0, 3.0)))
+    busy_day(line, rng, 15)
+    assert not line.plan().decisions, "a second pass at the same instant finds nothing more to decide"
+    wishes = tuple(a_wish(rng, line) for _ in range(rng.randint(1, 2)))
+    demand = Demand(alternatives=wishes)
+    told = quote(line.snapshot(), line.options, line.now, demand, project="p", priority=0)
+    line.ask(900, *wishes)
+    line.plan()
+    if 900 in line.started:
+        assert told.asked.start == told.promised_latest == line.now
+        return
+    expected = forecast(line.snapshot(), line.options, line.now)[900]
+    assert told.asked.start == expected.expected_start
+    assert (told.promised_latest or 0) == expected.promised_start
 
 
 @pytest.mark.parametrize("seed", range(40))
