@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dws.backends.local import nvml, process
+from dws.backends.local import nvml
 from dws.engine.ports import DeliveryState, FactKind, OrderRejected
 from dws.model.request import Workload
 from dws.model.resources import MachineShape
@@ -299,8 +299,6 @@ class TestForeignProcess:
 
     @pytest.fixture
     def occupied(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        pid = process.look(1)
-        assert pid is not None
         monkeypatch.setattr(nvml, "computing_on", lambda device: (1,) if device == "1" else ())
 
     @pytest.mark.usefixtures("occupied")
