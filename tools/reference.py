@@ -228,7 +228,7 @@ def events() -> Iterator[str]:
 def error_kinds() -> Iterator[str]:
     """Every error with its code and reason."""
     yield "# Errors\n"
-    yield "A failing call answers `{\"error\": {code, reason, message, status, field, details}}`. `code` is"
+    yield 'A failing call answers `{"error": {code, reason, message, status, field, details}}`. `code` is'
     yield "canonical, `reason` is stable and meant for programs, `message` names the field, the value and the"
     yield "limit. In Python each is an exception of the same name in `dws`.\n"
     yield "| Exception | HTTP status | `code` | `reason` | Meaning |\n|---|---|---|---|---|"

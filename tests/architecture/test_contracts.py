@@ -36,7 +36,12 @@ def test_the_centre_reads_no_clock_and_no_environment() -> None:
 @pytest.mark.parametrize("part", [*CENTRE, "wire", "declared"])
 @pytest.mark.parametrize(
     "line",
-    ["import time\ntime.time()\n", "import random\n", "import os\nos.environ\n", "import time\ntime.sleep(1)\n"],
+    [
+        "import time\ntime.time()\n",
+        "import random\n",
+        "import os\nos.environ\n",
+        "import time\ntime.sleep(1)\n",
+    ],
     ids=["clock", "random", "environment", "sleep"],
 )
 def test_the_ban_bites(part: str, line: str) -> None:

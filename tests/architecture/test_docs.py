@@ -74,7 +74,9 @@ def test_every_reason_is_documented() -> None:
     for _, text in sources():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Reason"):
-                codes |= {ast.literal_eval(k.value) for k in node.keywords if k.arg == "code" and is_text(k.value)}
+                codes |= {
+                    ast.literal_eval(k.value) for k in node.keywords if k.arg == "code" and is_text(k.value)
+                }
     assert codes
     assert codes == {*re.findall(r"^\| `([A-Z_]+)` \|", page("reasons.md"), re.MULTILINE)}
 
@@ -94,7 +96,9 @@ def test_every_environment_variable_is_documented() -> None:
     used = {name for _, text in sources() for name in re.findall(r'"(_?DWS_[A-Z_]+[A-Z])"', text)}
     for path, text in sources():
         if path.parent == SOURCE / "backends" / "local":
-            used |= {*re.findall(r'"((?:MASTER|NODE|LOCAL|WORLD|CUDA|NVIDIA|PET)_[A-Z_]+|N?RANK|NNODES)"', text)}
+            used |= {
+                *re.findall(r'"((?:MASTER|NODE|LOCAL|WORLD|CUDA|NVIDIA|PET)_[A-Z_]+|N?RANK|NNODES)"', text)
+            }
     written = {*re.findall(r"`(_?[A-Z][A-Z_]+)`", page("environment.md"))}
     assert used - written == set()
 

@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 FILES = sorted((SOURCE / "dws").rglob("*.py"))
 MIGRATIONS = SOURCE / "dws" / "store" / "migrations"
 
-WATCH = '''
+WATCH = """
 import importlib, json, os, sys
 
 found = []
@@ -52,7 +52,7 @@ for name in json.loads(sys.argv[1]):
     importlib.import_module(name)
     found[before:] = [f"{name}: {what}" for what in found[before:]]
 print(json.dumps(found))
-'''
+"""
 
 
 def module_name(path: Path) -> str:
@@ -80,5 +80,16 @@ def test_importing_does_nothing() -> None:
 
 def test_nothing_is_called_by_a_word_for_anything() -> None:
     """Code without a noun of its own would gather in one place and grow."""
-    banned = {"utils", "util", "helpers", "helper", "common", "misc", "managers", "manager", "services", "core"}
+    banned = {
+        "utils",
+        "util",
+        "helpers",
+        "helper",
+        "common",
+        "misc",
+        "managers",
+        "manager",
+        "services",
+        "core",
+    }
     assert [str(f.relative_to(SOURCE)) for f in FILES if banned & {*f.parts, f.stem}] == []

@@ -65,5 +65,7 @@ def test_no_banned_word_where_people_read(where: str) -> None:
     text = TEXTS[where]
     if where == "docs/explanation/glossary.md":
         text = re.sub(r"\*[^*\n]+\*", "", text)  # the glossary names, in italics, the words it bans
-    found = [f"'{m.group()}': say {ours}" for word, ours in BANNED.items() for m in re.finditer(word, text, re.I)]
+    found = [
+        f"'{m.group()}': say {ours}" for word, ours in BANNED.items() for m in re.finditer(word, text, re.I)
+    ]
     assert found == []

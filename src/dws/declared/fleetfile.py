@@ -176,9 +176,7 @@ def _overheads(entry: Table, default: Overheads) -> Overheads:
             entry.fail(f"expected a duration such as '90s', found {kind_of(written)}", key)
         with entry.at(key):
             seconds[key] = parse_duration(written, field=key)
-    return Overheads(
-        setup_s=seconds["setup"], grace_s=seconds["grace"], teardown_s=seconds["teardown"]
-    )
+    return Overheads(setup_s=seconds["setup"], grace_s=seconds["grace"], teardown_s=seconds["teardown"])
 
 
 def _refuse_shared_hosts(root: Table, pools: tuple[Pool, ...]) -> None:

@@ -108,8 +108,10 @@ def _lay_inside(
         if any(d.level == level and d.name == name for d in found):
             inner.fail(f"{level} '{name}' is declared twice in this pool", "name")
         what = f"{level} '{name}'"
-        units = _named_units(inner, place, room, what) if is_named(inner) else (
-            _next_units(inner, next_free, room, what)
+        units = (
+            _named_units(inner, place, room, what)
+            if is_named(inner)
+            else (_next_units(inner, next_free, room, what))
         )
         _refuse_overlap(inner, found, level, units, what)
         found.append(Domain(level=level, name=name, first=units.start, size=len(units)))
@@ -171,9 +173,7 @@ def domains_text(pool: Pool) -> str:
     return "".join(lines)
 
 
-def _write_inside(
-    pool: Pool, room: range, levels: tuple[str, ...], path: str, lines: list[str]
-) -> int:
+def _write_inside(pool: Pool, room: range, levels: tuple[str, ...], path: str, lines: list[str]) -> int:
     """Write the domains that lie in `room`; returns how many, theirs included."""
     if not levels:
         return 0

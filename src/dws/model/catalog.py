@@ -64,15 +64,10 @@ _CPU_TYPES: Final = (
 
 MACHINE_TYPES: Final[Mapping[str, MachineShape]] = MappingProxyType(
     {
-        name: MachineShape(
-            name=name, accelerator=kind, accelerators=count, vcpus=vcpus, memory_gb=memory
-        )
+        name: MachineShape(name=name, accelerator=kind, accelerators=count, vcpus=vcpus, memory_gb=memory)
         for name, kind, count, vcpus, memory in _GPU_TYPES
     }
-    | {
-        name: MachineShape(name=name, vcpus=vcpus, memory_gb=memory)
-        for name, vcpus, memory in _CPU_TYPES
-    }
+    | {name: MachineShape(name=name, vcpus=vcpus, memory_gb=memory) for name, vcpus, memory in _CPU_TYPES}
 )
 """Every built-in machine type by name."""
 

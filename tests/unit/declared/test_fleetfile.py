@@ -93,7 +93,9 @@ def test_a_fleet_survives_being_written_and_read() -> None:
 def test_the_demo_fleet_is_the_announced_one() -> None:
     """A first session would not find what the documentation promises."""
     fleet = demo.demo_fleet()
-    assert [(p.zone, len(p.hosts), p.shape.name, {d.name: d.size for d in p.domains}) for p in fleet.pools] == [
+    assert [
+        (p.zone, len(p.hosts), p.shape.name, {d.name: d.size for d in p.domains}) for p in fleet.pools
+    ] == [
         ("us-central1-a", 16, "a3-highgpu-8g", {"b1": 8, "b2": 8}),
         ("us-central1-a", 16, "e2-medium", {}),
         ("us-central1-b", 8, "a3-highgpu-8g", {"b1": 8}),
