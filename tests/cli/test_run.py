@@ -71,6 +71,14 @@ def test_it_waits_streams_and_ends_with_the_programs_status(dws: Run, stub: Stub
     assert "train-a: completed" in done.stderr
 
 
+def test_the_output_of_a_program_that_was_over_at_once_is_shown(dws: Run, stub: Stub) -> None:
+    """A program that fails in its first second would seem to have said nothing."""
+    over = ended("PROGRAM_FAILED", state="FAILED", code=1, grant=a_grant(hosts=1))
+    lives(stub, waiting(), over, texts={0: "no such file\n"})
+    done = dws(*RUN)
+    assert (done.exit_code, done.stdout) == (1, "no such file\n")
+
+
 def test_lines_of_several_instances_carry_their_rank_and_never_mix(dws: Run, stub: Stub) -> None:
     """Output of a gang would be unreadable."""
     gang = running()

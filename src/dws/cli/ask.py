@@ -150,6 +150,7 @@ def outlook(session: Session, request: Request, *, now: int) -> str:
     reason = render_reason(forecast.reason.text, forecast.reason.facts, session.zone)
     text = f"{request.name}: place {forecast.place} in line"
     if start is not None:
+        start = max(start, now)
         text += (
             f", expected {zones.relative(start, now=now)} "
             f"({zones.short_time(start, session.zone, now=now)} {session.zone})"

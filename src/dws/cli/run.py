@@ -61,16 +61,13 @@ def _follow_one(session: Session, asked: Request) -> Request:
     name, request = asked.name, asked
     progress = Progress(session)
     for request in session.client.watch(name):
-        if request.state in ENDED:
-            progress.close()
-            return request
-        if request.grant is not None and request.grant.delivered_at:
+        if request.state in ENDED or (request.grant is not None and request.grant.delivered_at):
             break
         progress.show(*_waiting(session, request))
     progress.close()
-    hosts = ", ".join(i.host for i in request.grant.instances) if request.grant else ""
-    session.say(f"{name}: running on {hosts}")
-    if request.workload is not None:
+    if request.state not in ENDED and request.grant is not None:
+        session.say(f"{name}: running on {', '.join(i.host for i in request.grant.instances)}")
+    if request.workload is not None and request.grant is not None:
         stream(session, request)
     return session.client.wait(name)
 
@@ -190,6 +187,6 @@ def _ending(request: Request) -> str:
         text += f", {request.end_message}"
     elif request.end_reason:
         text += f", {request.end_reason.lower().replace('_', ' ')}"
-    if request.exit_code:
+    if request.exit_code and not request.end_message:
         text += f" (status {request.exit_code})"
     return text
