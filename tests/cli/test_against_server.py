@@ -258,3 +258,26 @@ def test_an_address_in_use_is_told(run: Run, server: Server, tmp_path: Path) -> 
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 6
     assert "cannot listen" in done.stderr
+
+
+def test_a_real_program_is_run_and_its_status_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`dws run -- python train.py` would not do on this machine what `python train.py` does."""
+    here = Server(tmp_path / "s", "--log-level", "warning")
+    monkeypatch.setenv("DWS_ADDRESS", here.address)
+    monkeypatch.setenv("DWS_STATE_DIR", str(here.state_dir))
+    try:
+        line = [*DWS, "run", "--machine", "local-cpu", "--count", "1", "--for", "1m", "--env", "SAY=hello"]
+        script = 'echo "$SAY from $PWD"; exit 3'
+        done = subprocess.run(
+            [*line, "--", "sh", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        assert done.stdout == f"hello from {tmp_path}\n", done.stderr
+        assert done.returncode == 3
+        with dws.Client() as client:
+            name = next(client.requests()).name
+            assert "".join(client.follow_logs(name)) == done.stdout
+            assert client.get(name).exit_code == 3
+    finally:
+        assert here.stop() == 0
