@@ -47,7 +47,7 @@ def test_a_server_killed_again_and_again_loses_nothing_it_accepted(tmp_path: Pat
     server.start()
     try:
         with server.client() as client:
-            there = {r.name: r.id for r in client.requests()}
+            there = {r.name: r.id for r in client.requests(project="p")}
             assert len(accepted) > 5
             assert {name: there.get(name) for name in accepted} == accepted
             for name in unknown:
