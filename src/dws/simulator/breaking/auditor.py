@@ -1,0 +1,399 @@
+"""The auditor: reads every event in order and says so when one must not be.
+
+What it knows: a request's steps, that a host has one holder, that a gang is whole, that a promise moves
+later only after recorded trouble, and what use costs. It keeps its own model (`model.py`) and never asks
+the engine what is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dws.model import events as ev
+from dws.model.demand import Alternative
+from dws.model.topology import Fleet, Pool
+from dws.simulator.breaking.model import END_OF, Held, Phase, Place, Told
+from dws.simulator.breaking.outcome import Broken
+
+UNIT_KIND = "RUN"
+FAILED_KIND = "FAILED_ATTEMPT"
+
+
+class Auditor:
+    """Judges events. `fleet` gives the declared fleet at the moment of asking."""
+
+    def __init__(self, fleet: Callable[[], Fleet]) -> None:
+        self.requests: dict[int, Told] = {}
+        self.holders: dict[tuple[str, int], int] = {}
+        self.host_states: dict[tuple[str, str], str] = {}
+        self.seq = 0
+        self.now = 0
+        self._subject_seq: dict[tuple[str, int], int] = {}
+        self._trouble_at_seq = 0
+        self._away: list[tuple[int, int]] = []
+        self._unexplained: list[str] = []
+        self._ask_fleet = fleet
+        self._fleet = fleet()
+        self._judges: dict[type, Callable[[Told, Any], None]] = {
+            ev.Booked: self._booked,
+            ev.Moved: self._moved,
+            ev.Unbooked: self._unbooked,
+            ev.Amended: self._amended,
+            ev.Started: self._started,
+            ev.InstancesRan: self._ran,
+            ev.InstanceExited: self._exited,
+            ev.InstanceLost: self._lost,
+            ev.InstancesReleased: self._released,
+            ev.InstanceReplaced: self._replaced,
+            ev.Delivered: self._delivered,
+            ev.DeliveryFailed: self._delivery_failed,
+            ev.Warned: self._warned,
+            ev.Extended: self._extended,
+            ev.Ended: self._ended,
+            ev.PartReleased: self._part_released,
+            ev.CancelRequested: self._cancel_requested,
+            ev.WindowClosed: self._window_closed,
+            ev.Returned: self._returned,
+            ev.Unreachable: self._unreachable,
+            ev.Reachable: self._reachable,
+            ev.Overran: self._overran,
+            ev.Deleted: self._deleted,
+        }
+
+    def process_was_away(self, start: int, end: int) -> None:
+        """Nobody could act between these instants: what fell due then may be late."""
+        self._away.append((start, end))
+        self._trouble_at_seq = self.seq + 1
+
+    def settled(self) -> None:
+        """Everything of one commit has been judged: what it withdrew must have a cause by now."""
+        if self._unexplained:
+            raise Broken(f"{self._unexplained[0]}, but nothing had happened")
+
+    def judge(self, event: ev.Event) -> None:
+        """Take in the next event. Raises Broken when it must not be."""
+        self._numbers(event)
+        if event.subject_kind is not ev.SubjectKind.REQUEST:
+            self._around(event)
+            return
+        if isinstance(event.body, ev.Submitted):
+            self._submitted(event, event.body)
+            return
+        told = self.requests.get(event.subject)
+        if told is None:
+            raise Broken(f"{event.kind} of request {event.subject}, which was never submitted")
+        if told.is_over and not isinstance(event.body, ev.Deleted):
+            raise Broken(f"'{told.name}' is {told.phase}, and {event.kind} happened to it")
+        self._judges[type(event.body)](told, event.body)
+
+    # --- every event --------------------------------------------------------------------------
+
+    def _numbers(self, event: ev.Event) -> None:
+        if event.seq != self.seq + 1:
+            raise Broken(f"event {event.seq} follows event {self.seq}")
+        subject = (event.subject_kind.value, event.subject)
+        before = self._subject_seq.get(subject, 0)
+        if event.subject_seq != before + 1:
+            raise Broken(f"event {event.seq}: number {event.subject_seq} of its subject, after {before}")
+        if event.at < self.now:
+            raise Broken(f"event {event.seq} happened at {event.at}, before the one before it")
+        if not event.actor:
+            raise Broken(f"event {event.seq} ({event.kind}) has no actor")
+        self.seq, self.now, self._subject_seq[subject] = event.seq, event.at, event.subject_seq
+
+    def _around(self, event: ev.Event) -> None:
+        match event.body:
+            case ev.HostChanged(pool=pool, host=host, state=state):
+                self.host_states[pool, host] = state
+                self._trouble_at_seq = event.seq
+            case ev.FleetApplied():
+                self._unexplained.clear()
+                self._fleet = self._ask_fleet()
+                self._trouble_at_seq = event.seq
+            case _:
+                pass
+
+    # --- waiting ------------------------------------------------------------------------------
+
+    def _submitted(self, event: ev.Event, body: ev.Submitted) -> None:
+        request = body.request
+        if event.subject in self.requests:
+            raise Broken(f"request {event.subject} was submitted twice")
+        twin = next(
+            (
+                t
+                for t in self.requests.values()
+                if (t.project, t.name) == (request.project, request.name) and not t.is_over
+            ),
+            None,
+        )
+        if twin is not None:
+            raise Broken(f"two living requests are called '{request.name}'")
+        self.requests[event.subject] = Told(
+            id=event.subject,
+            name=request.name,
+            project=request.project,
+            demand=request.demand,
+            on_host_loss=request.on_host_loss,
+            submitted=event.at,
+        )
+
+    def _must_be(self, told: Told, event: str, *phases: Phase) -> None:
+        if told.phase not in phases:
+            raise Broken(f"{event} happened to '{told.name}', which is {told.phase}")
+
+    def _booked(self, told: Told, body: ev.Booked) -> None:
+        self._must_be(told, "Booked", "PENDING", "BOOKED")
+        if told.promise and body.start > told.promise:
+            late = body.start - told.promise
+            raise Broken(f"the promise of '{told.name}' moved {late} s later without a cause")
+        self._promise(told, body.start)
+
+    def _moved(self, told: Told, body: ev.Moved) -> None:
+        self._must_be(told, "Moved", "BOOKED")
+        if not body.cause or not self._has_cause(told):
+            raise Broken(f"the promise of '{told.name}' was moved ('{body.cause}') but nothing had happened")
+        self._promise(told, body.start)
+
+    def _has_cause(self, told: Told) -> bool:
+        """True when trouble was recorded since the promise, or somebody's hosts are still not back."""
+        not_back = any(t.phase == "ENDING" for t in self.requests.values())
+        return not_back or self._trouble_at_seq > told.promised_at_seq
+
+    def _promise(self, told: Told, start: int) -> None:
+        told.phase, told.promise, told.promised_at_seq = "BOOKED", start, self.seq
+        demand = told.demand
+        if not max(demand.not_before, self.now) <= start <= demand.not_after:
+            raise Broken(f"'{told.name}' is promised {start}, outside its window or in the past")
+
+    def _unbooked(self, told: Told, body: ev.Unbooked) -> None:
+        self._must_be(told, "Unbooked", "BOOKED")
+        by_owner = body.cause.startswith("amended")
+        if not by_owner and not self._has_cause(told):
+            self._unexplained.append(f"the promise of '{told.name}' was withdrawn ('{body.cause}')")
+        told.phase, told.promise = "PENDING", 0
+
+    def _amended(self, told: Told, body: ev.Amended) -> None:
+        self._must_be(told, "Amended", "PENDING", "BOOKED")
+        told.demand = body.demand
+        told.on_host_loss = body.on_host_loss
+
+    def _window_closed(self, told: Told, body: ev.WindowClosed) -> None:
+        del body
+        self._must_be(told, "WindowClosed", "PENDING", "BOOKED")
+        if self.now <= told.demand.not_after:
+            raise Broken(f"'{told.name}' expired while its window was open")
+        told.phase = "EXPIRED"
+
+    # --- starting -----------------------------------------------------------------------------
+
+    def _started(self, told: Told, body: ev.Started) -> None:
+        self._must_be(told, "Started", "PENDING", "BOOKED")
+        grant = body.grant
+        if told.promise and self.now > told.promise and not self._was_away_at(told.promise):
+            raise Broken(f"'{told.name}' started {self.now - told.promise} s later than promised")
+        if not told.demand.not_before <= self.now <= told.demand.not_after:
+            raise Broken(f"'{told.name}' started outside its window")
+        if grant.attempt != told.attempts + 1:
+            raise Broken(f"'{told.name}' began attempt {grant.attempt} after {told.attempts}")
+        pool = self._fleet.pool(grant.pool)
+        units = [i.unit for i in grant.instances]
+        self._is_what_was_asked(told, told.demand.alternatives[grant.alternative], pool, units)
+        if grant.duration_s != told.demand.alternatives[grant.alternative].duration_s:
+            raise Broken(f"'{told.name}' asked for another duration than {grant.duration_s} s")
+        told.phase, told.attempts, told.promise = "PROVISIONING", grant.attempt, 0
+        told.held = Held(
+            attempt=grant.attempt,
+            pool=pool.name,
+            duration_s=grant.duration_s,
+            started=self.now,
+            places={i.rank: Place(i.unit, i.host, i.incarnation) for i in grant.instances},
+        )
+        for place in told.held.places.values():
+            self._take(told, pool, place)
+
+    def _was_away_at(self, instant: int) -> bool:
+        return any(start <= instant <= end for start, end in self._away)
+
+    def _is_what_was_asked(
+        self, told: Told, wanted: Alternative, pool: Pool, units: list[int]
+    ) -> None:
+        shape = pool.shape
+        count = wanted.count if wanted.shape else -(-wanted.count // max(1, shape.accelerators))
+        if len(set(units)) != count:
+            raise Broken(f"'{told.name}' started with {len(set(units))} of {count} hosts")
+        if wanted.shape not in ("", shape.name):
+            raise Broken(f"'{told.name}' wanted {wanted.shape} and got {shape.name}")
+        zone = self._fleet.zone(pool.zone)
+        if wanted.locations and not {pool.zone, zone.region if zone else ""} & set(wanted.locations):
+            raise Broken(f"'{told.name}' started in {pool.zone}, outside {wanted.locations}")
+        level = wanted.within
+        if level not in (None, "pool"):
+            domains = {pool.domain_of(unit, level) for unit in units}
+            if len(domains) != 1 or "" in domains:
+                raise Broken(f"'{told.name}' is spread over {sorted(domains)}, wanted within one {level}")
+
+    def _take(self, told: Told, pool: Pool, place: Place) -> None:
+        holder = self.holders.get((pool.name, place.unit))
+        if holder is not None:
+            other = self.requests[holder].name
+            raise Broken(f"{place.host} was given to '{told.name}' while '{other}' holds it")
+        state = self.host_states.get((pool.name, place.host), "READY")
+        if state in ("DOWN", "DRAINING"):
+            raise Broken(f"{place.host} was given to '{told.name}' while it is {state}")
+        if pool.hosts[place.unit] != place.host:
+            raise Broken(f"unit {place.unit} of {pool.name} is not {place.host}")
+        self.holders[pool.name, place.unit] = told.id
+
+    def _free(self, told: Told, place: Place) -> None:
+        place.is_held = place.is_up = False
+        if self.holders.pop((_held(told).pool, place.unit), None) != told.id:
+            raise Broken(f"'{told.name}' gave back {place.host}, which it did not hold")
+
+    # --- running ------------------------------------------------------------------------------
+
+    def _ran(self, told: Told, body: ev.InstancesRan) -> None:
+        self._must_be(told, "InstancesRan", "PROVISIONING", "ACTIVE")
+        held = _held(told)
+        for rank in body.addresses:
+            place = held.places[rank]
+            if not place.is_held or body.attempt != held.attempt:
+                raise Broken(f"rank {rank} of '{told.name}' runs, but it is not there")
+            place.is_up = True
+            if held.delivered:
+                place.metered_from = place.metered_from or self.now
+
+    def _exited(self, told: Told, body: ev.InstanceExited) -> None:
+        self._must_be(told, "InstanceExited", "PROVISIONING", "ACTIVE", "ENDING")
+        if not _held(told).places[body.rank].is_held:
+            raise Broken(f"rank {body.rank} of '{told.name}' exited after it was gone")
+
+    def _delivered(self, told: Told, body: ev.Delivered) -> None:
+        self._must_be(told, "Delivered", "PROVISIONING")
+        held = _held(told)
+        down = [rank for rank, place in held.places.items() if not place.is_up]
+        if down:
+            raise Broken(f"'{told.name}' was called delivered while ranks {down} are not up")
+        if body.ends_at != self.now + held.duration_s:
+            raise Broken(f"'{told.name}' is to end at {body.ends_at}, not a duration after its delivery")
+        told.phase, held.delivered, held.ends_at = "ACTIVE", self.now, body.ends_at
+        for place in held.places.values():
+            place.metered_from = self.now
+
+    def _warned(self, told: Told, body: ev.Warned) -> None:
+        self._must_be(told, "Warned", "ACTIVE")
+        if body.ends_at != _held(told).ends_at:
+            raise Broken(f"'{told.name}' was warned of an end that is not its own")
+
+    def _extended(self, told: Told, body: ev.Extended) -> None:
+        self._must_be(told, "Extended", "ACTIVE")
+        if body.ends_at <= _held(told).ends_at:
+            raise Broken(f"'{told.name}' was extended backwards")
+        _held(told).ends_at = body.ends_at
+
+    def _unreachable(self, told: Told, body: ev.Unreachable) -> None:
+        del body
+        self._must_be(told, "Unreachable", "PROVISIONING", "ACTIVE")
+        _held(told).unreachable = True
+
+    def _reachable(self, told: Told, body: ev.Reachable) -> None:
+        del body
+        self._must_be(told, "Reachable", "PROVISIONING", "ACTIVE")
+        _held(told).unreachable = False
+
+    def _lost(self, told: Told, body: ev.InstanceLost) -> None:
+        self._must_be(told, "InstanceLost", "PROVISIONING", "ACTIVE", "ENDING")
+        place = _held(told).places[body.rank]
+        self._bill(told, body.rank)
+        self._free(told, place)
+        place.is_lost = True
+
+    def _replaced(self, told: Told, body: ev.InstanceReplaced) -> None:
+        self._must_be(told, "InstanceReplaced", "ACTIVE")
+        held, new = _held(told), body.instance
+        if held.places[new.rank].is_held:
+            raise Broken(f"rank {new.rank} of '{told.name}' was replaced while it is there")
+        place = Place(new.unit, new.host, new.incarnation)
+        held.places[new.rank] = place
+        self._take(told, self._fleet.pool(held.pool), place)
+
+    # --- ending -------------------------------------------------------------------------------
+
+    def _part_released(self, told: Told, body: ev.PartReleased) -> None:
+        self._must_be(told, "PartReleased", "ACTIVE")
+        for rank in body.ranks:
+            self._bill(told, rank)
+            _held(told).places[rank].is_leaving = True
+
+    def _ended(self, told: Told, body: ev.Ended) -> None:
+        self._must_be(told, "Ended", "ACTIVE")
+        held = _held(told)
+        if body.why == "DURATION_REACHED" and self.now < held.ends_at:
+            raise Broken(f"'{told.name}' was ended {held.ends_at - self.now} s before its end")
+        self._leave(told, body.why, requeue=body.requeue)
+
+    def _leave(self, told: Told, why: str, *, requeue: bool) -> None:
+        for rank in _held(told).places:
+            self._bill(told, rank)
+            _held(told).places[rank].is_leaving = True
+        told.phase, told.ending, told.requeue = "ENDING", why, requeue
+
+    def _delivery_failed(self, told: Told, body: ev.DeliveryFailed) -> None:
+        self._must_be(told, "DeliveryFailed", "PROVISIONING")
+        if not body.cause:
+            raise Broken(f"an attempt of '{told.name}' failed without a cause")
+        told.not_again_before = body.not_again_before
+        self._leave(told, "PROVISIONING_FAILED", requeue=body.may_retry)
+
+    def _cancel_requested(self, told: Told, body: ev.CancelRequested) -> None:
+        del body
+        if told.phase == "PROVISIONING":
+            self._leave(told, "CANCELLED", requeue=False)
+        elif told.phase == "ENDING" and told.requeue:
+            told.ending, told.requeue = "CANCELLED", False
+        else:
+            self._must_be(told, "CancelRequested", "PENDING", "BOOKED")
+            told.phase = "CANCELLED"
+
+    def _overran(self, told: Told, body: ev.Overran) -> None:
+        del body
+        self._must_be(told, "Overran", "ENDING")
+
+    def _released(self, told: Told, body: ev.InstancesReleased) -> None:
+        self._must_be(told, "InstancesReleased", "ACTIVE", "ENDING")
+        for rank in body.ranks:
+            self._bill(told, rank)
+            self._free(told, _held(told).places[rank])
+
+    def _returned(self, told: Told, body: ev.Returned) -> None:
+        del body
+        self._must_be(told, "Returned", "ENDING")
+        held = _held(told)
+        left = [place.host for place in held.places.values() if place.is_held]
+        if left:
+            raise Broken(f"'{told.name}' is called over while it holds {left}")
+        if not held.delivered:
+            told.uses += [(rank, held.started, self.now, FAILED_KIND) for rank in held.places]
+        told.held = None
+        told.phase = "PENDING" if told.requeue else END_OF[told.ending]
+        told.requeue = False
+
+    def _deleted(self, told: Told, body: ev.Deleted) -> None:
+        del body
+        if not told.is_over or told.deleted:
+            raise Broken(f"'{told.name}' was deleted while {told.phase}")
+        told.deleted = True
+
+    def _bill(self, told: Told, rank: int) -> None:
+        """Use of an instance ends now, if it had begun and has not ended yet."""
+        place = _held(told).places[rank]
+        if place.metered_from and place.is_held and not place.is_leaving:
+            told.uses.append((rank, place.metered_from, self.now, UNIT_KIND))
+            place.metered_from = 0
+
+
+def _held(told: Told) -> Held:
+    if told.held is None:
+        raise Broken(f"'{told.name}' is {told.phase} and holds nothing")
+    return told.held

@@ -1,0 +1,162 @@
+"""What must hold whenever the engine has nothing left to do at an instant.
+
+The auditor's model, the stored rows, the engine's books and the simulated world are four accounts of the
+same thing; here they are compared, and the clock with what was due.
+"""
+
+from __future__ import annotations
+
+from dws.backends.simulated.backend import SimulatedBackend
+from dws.engine.app import Engine
+from dws.engine.ports import Reader, Store
+from dws.model.access import SYSTEM
+from dws.model.booking import Booking
+from dws.model.request import CapacityRequest
+from dws.model.time import FOREVER
+from dws.model.topology import Pool
+from dws.simulator.breaking.auditor import Auditor
+from dws.simulator.breaking.model import HOLDING, Told
+from dws.simulator.breaking.outcome import Broken
+
+
+def quiet(auditor: Auditor, engine: Engine, store: Store, now: int) -> None:
+    """Everything due by `now` is done, and rows and books say what the events said."""
+    with store.read() as reader:
+        for told in auditor.requests.values():
+            row = reader.request(told.id)
+            if row is None:
+                raise Broken(f"the row of '{told.name}' is gone")
+            _row_agrees(told, row)
+            _nothing_is_overdue(engine, told, now)
+            _gang_is_whole(told)
+        _books_mirror(engine, reader)
+        _peaks(engine, reader, now)
+
+
+def deep(auditor: Auditor, engine: Engine, store: Store) -> None:
+    """Slower: every event folded through the lifecycles, and what use was billed."""
+    faults = engine.verify(SYSTEM).faults
+    if faults:
+        raise Broken(f"the ledger does not verify: {faults[0]}")
+    with store.read() as reader:
+        for told in auditor.requests.values():
+            records = reader.usage(start=0, end=FOREVER, request=told.id)
+            billed = sorted((r.rank, r.start, r.end, r.kind.value) for r in records if r.seconds)
+            used = sorted(use for use in told.uses if use[1] < use[2])
+            if billed != used:
+                raise Broken(f"'{told.name}' was billed {billed}, it used {used}")
+
+
+def world_is_ours(auditor: Auditor, backend: SimulatedBackend) -> None:
+    """What really runs is what somebody holds, no more and no less. Only once all faults are healed."""
+    held = {
+        (_key(told, place.incarnation), rank): (told.held.pool, place.unit)
+        for told in auditor.requests.values()
+        if told.held is not None
+        for rank, place in told.held.places.items()
+        if place.is_held
+    }
+    real = dict(backend.holds())
+    for place in sorted(real.keys() - held.keys()):
+        raise Broken(f"instance {place} runs on {real[place]} and nobody holds it")
+    for told in auditor.requests.values():
+        if told.phase != "ACTIVE" or told.held is None:
+            continue
+        for rank, spot in told.held.places.items():
+            if spot.is_up and not spot.is_leaving and (_key(told, spot.incarnation), rank) not in real:
+                raise Broken(f"rank {rank} of '{told.name}' is called running, and it is not there")
+
+
+def _key(told: Told, incarnation: int) -> str:
+    key = f"{told.id}-{told.attempts}"
+    return f"{key}-{incarnation}" if incarnation else key
+
+
+def _row_agrees(told: Told, row: CapacityRequest) -> None:
+    if row.state.value != told.phase:
+        raise Broken(f"the row of '{told.name}' says {row.state}, its events say {told.phase}")
+    if row.state.is_waiting and row.promised_start != told.promise:
+        raise Broken(f"the row of '{told.name}' promises {row.promised_start}, it was told {told.promise}")
+    held = told.held
+    in_row = {i.rank: i.unit for i in row.grant.instances if i.is_held} if row.grant else {}
+    in_story = {r: p.unit for r, p in held.places.items() if p.is_held} if held else {}
+    if in_row != in_story:
+        raise Broken(f"the row of '{told.name}' holds {in_row}, its events say {in_story}")
+
+
+def _nothing_is_overdue(engine: Engine, told: Told, now: int) -> None:
+    held = told.held
+    if told.phase in ("PENDING", "BOOKED") and now > told.demand.not_after:
+        raise Broken(f"'{told.name}' waits although its window closed {now - told.demand.not_after} s ago")
+    if told.phase == "BOOKED" and now > max(told.promise, told.not_again_before):
+        raise Broken(f"the promise of '{told.name}' passed {now - told.promise} s ago without a word")
+    if told.phase == "ACTIVE" and held is not None and now >= held.ends_at:
+        raise Broken(f"'{told.name}' runs {now - held.ends_at} s after its end")
+    if told.phase == "PROVISIONING" and held is not None:
+        limit = held.started + engine.books.fleet.pool(held.pool).overheads.setup_s
+        if now > limit:
+            raise Broken(f"'{told.name}' is being provisioned {now - limit} s after the set-up limit")
+    with_timer = told.phase in HOLDING
+    if with_timer and engine.next_due() is None:
+        raise Broken(f"'{told.name}' is {told.phase} and nothing will ever be due")
+
+
+def _gang_is_whole(told: Told) -> None:
+    """An active gang is whole but for what its owner gave back."""
+    if told.phase != "ACTIVE" or told.held is None:
+        return
+    missing = [
+        rank for rank, place in told.held.places.items() if not place.is_held and not place.is_leaving
+    ]
+    if missing:
+        raise Broken(f"'{told.name}' is active without its ranks {missing}")
+    if not any(place.is_held for place in told.held.places.values()):
+        raise Broken(f"'{told.name}' is active and holds nothing")
+
+
+def _books_mirror(engine: Engine, reader: Reader) -> None:
+    books = engine.books
+    stored: dict[int, Booking] = {b.id: b for b in reader.open_bookings()}
+    if books.bookings != stored:
+        wrong = {b for b in books.bookings.keys() | stored.keys() if books.bookings.get(b) != stored.get(b)}
+        raise Broken(f"books and store disagree on bookings {sorted(wrong)}")
+    for row in (*books.waiting.values(), *books.holding.values()):
+        if reader.request(row.id) != row:
+            raise Broken(f"books and store disagree on '{row.name}'")
+    if books.version != reader.ledger_version():
+        raise Broken(f"books are at version {books.version}, the store at {reader.ledger_version()}")
+    if books.hosts != {(h.pool, h.unit): h for h in reader.host_statuses()}:
+        raise Broken("books and store disagree on hosts")
+
+
+def _peaks(engine: Engine, reader: Reader, now: int) -> None:
+    """The most that is booked at any instant from now on: counted here, by the store, and by the planner's
+    calendar; never more than there is."""
+    bookings = reader.open_bookings()
+    for pool in engine.books.fleet.pools:
+        least = 0
+        for cell, domain in enumerate(pool.cells):
+            own = _peak(bookings, pool, cell, now)
+            by_store = reader.peak(pool.name, cell, now, FOREVER)
+            if own != by_store:
+                raise Broken(f"{pool.name} cell {cell}: the store says peak {by_store}, it is {own}")
+            least = min(least, domain.size - own)
+        if least < 0:
+            raise Broken(f"{pool.name}: {-least} hosts more are booked than there are in a cell")
+
+
+def _peak(bookings: list[Booking], pool: Pool, cell: int, now: int) -> int:
+    spans = [
+        (max(now, b.span.start), b.span.end, part.count)
+        for b in bookings
+        if b.pool == pool.name and not b.parent and b.span.end > now
+        for part in b.parts
+        if part.cell == cell
+    ]
+    return max(
+        (
+            sum(count for start, end, count in spans if start <= instant < end)
+            for instant, _, _ in spans
+        ),
+        default=0,
+    )

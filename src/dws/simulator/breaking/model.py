@@ -1,0 +1,88 @@
+"""The auditor's own small model of the ledger, made from events alone.
+
+It shares nothing with the engine but the events' types: hosts with their holders, and for each request
+where it is, what it was promised, which instance is on which unit, and which use is to be billed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dws.model.demand import Demand
+from dws.model.request import HostLossPolicy
+
+Phase = Literal[
+    "PENDING", "BOOKED", "PROVISIONING", "ACTIVE", "ENDING", "COMPLETED", "CANCELLED", "FAILED", "EXPIRED"
+]
+OVER: frozenset[str] = frozenset({"COMPLETED", "CANCELLED", "FAILED", "EXPIRED"})
+HOLDING: frozenset[str] = frozenset({"PROVISIONING", "ACTIVE", "ENDING"})
+END_OF: dict[str, Phase] = {
+    "DURATION_REACHED": "COMPLETED",
+    "RELEASED": "COMPLETED",
+    "PROGRAM_SUCCEEDED": "COMPLETED",
+    "PROGRAM_FAILED": "FAILED",
+    "PROVISIONING_FAILED": "FAILED",
+    "HOST_LOST": "FAILED",
+    "CANCELLED": "CANCELLED",
+    "WAIT_LIMIT": "EXPIRED",
+}
+
+Use = tuple[int, int, int, str]
+"""(rank, start, end, kind) of one usage record."""
+
+
+@dataclass(slots=True)
+class Place:
+    """One instance: the unit it is on, and how it is."""
+
+    unit: int
+    host: str
+    incarnation: int
+    is_up: bool = False
+    is_held: bool = True
+    is_leaving: bool = False
+    is_lost: bool = False
+    metered_from: int = 0
+
+
+@dataclass(slots=True)
+class Held:
+    """What one attempt holds."""
+
+    attempt: int
+    pool: str
+    duration_s: int
+    started: int
+    places: dict[int, Place]
+    delivered: int = 0
+    ends_at: int = 0
+    unreachable: bool = False
+
+
+@dataclass(slots=True)
+class Told:
+    """One request, as its events tell it. `promise` is the latest start promised, 0 without one, and
+    `promised_at_seq` the event that said so."""
+
+    id: int
+    name: str
+    project: str
+    demand: Demand
+    on_host_loss: HostLossPolicy
+    submitted: int
+    phase: Phase = "PENDING"
+    promise: int = 0
+    promised_at_seq: int = 0
+    held: Held | None = None
+    attempts: int = 0
+    not_again_before: int = 0
+    ending: str = ""
+    requeue: bool = False
+    deleted: bool = False
+    uses: list[Use] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        """True in a terminal state."""
+        return self.phase in OVER

@@ -1,0 +1,301 @@
+"""Invents commands, legal and illegal, as different people, and knows what each must be answered.
+
+What a legal-looking command may be answered depends on the state of the request it is about, which the
+auditor's model knows: every event so far has been judged before a command is drawn.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from dws.engine.app import Engine
+from dws.engine.commands import Amend, ChangeHosts, Extend, Release, Submit
+from dws.engine.ports import RequestQuery
+from dws.model.access import Principal
+from dws.model.demand import Alternative, Demand
+from dws.model.errors import DwsError, FailedPrecondition, NotFound
+from dws.model.request import HostLossPolicy, Workload
+from dws.model.time import FOREVER
+from dws.model.topology import Domain, Fleet, HostState, Pool
+from dws.planner.options import PolicyOptions
+from dws.simulator.breaking.auditor import Auditor
+from dws.simulator.breaking.model import OVER, Told
+from dws.simulator.breaking.nonsense import nonsense
+from dws.simulator.breaking.people import ANN, BOB, OLGA, USERS, Command
+
+DURATIONS: Final = (30, 60, 300, 1_800, 7_200)
+POOL_HOSTS_MAX: Final = 20
+
+
+class CommandSource:
+    """Draws commands. `auditor` tells what requests there are, `fleet` the present fleet."""
+
+    def __init__(
+        self,
+        dice: random.Random,
+        auditor: Auditor,
+        fleet: Callable[[], Fleet],
+        policy: PolicyOptions,
+    ) -> None:
+        self._dice = dice
+        self._auditor = auditor
+        self._fleet = fleet
+        self._policy = policy
+        self._number = 0
+        self._kinds: tuple[tuple[int, Callable[[int], Command]], ...] = (
+            (30, self._submit),
+            (6, self._amend),
+            (6, self._cancel),
+            (8, self._release),
+            (5, self._extend),
+            (3, self._delete),
+            (8, self._look),
+            (6, self._change_hosts),
+            (2, self._apply_fleet),
+            (12, lambda now: nonsense(dice, auditor, fleet(), policy, now)),
+        )
+
+    def next(self, now: int) -> Command:
+        """The next command at `now`."""
+        self._number += 1
+        ((_, draw),) = self._dice.choices(self._kinds, [weight for weight, _ in self._kinds])
+        return draw(now)
+
+    # --- asking -------------------------------------------------------------------------------
+
+    def _submit(self, now: int) -> Command:
+        dice = self._dice
+        who, project = dice.choice(USERS)
+        array = dice.choice((0, 0, 0, 0, 0, 0, 0, 0, 2, 3))
+        command = Submit(
+            project=project,
+            name=f"r{self._number}",
+            demand=self._demand(now),
+            wait_s=dice.choice((None, None, None, 0, 60, 600, 7_200)),
+            priority=dice.choice((0, 0, 0, 10)),
+            workload=self._program(who),
+            on_host_loss=dice.choice((None, *HostLossPolicy)),
+            array=array,
+            call_id=dice.choice(("", f"call-{self._number}")),
+        )
+        return Command(
+            words=f"{who.name} submits r{self._number}" + (f" x {array}" if array else ""),
+            act=lambda engine: engine.submit(who, command),
+            call_id=command.call_id,
+            makes=array or 1,
+        )
+
+    def _program(self, who: Principal) -> Workload | None:
+        if not who.may_run_programs or self._dice.random() < 0.5:
+            return None
+        environment = {
+            "DWS_SIM_RUN_S": str(self._dice.choice((10, 500, 100_000))),
+            "DWS_SIM_EXIT": self._dice.choice(("0", "0", "3")),
+        }
+        return Workload(command=("train",), environment=environment)
+
+    def _demand(self, now: int) -> Demand:
+        dice = self._dice
+        not_before = dice.choice((0, 0, 0, now + 300, now + 3_600))
+        return Demand(
+            alternatives=tuple(self._alternative() for _ in range(dice.choice((1, 1, 1, 2, 3)))),
+            not_before=not_before,
+            not_after=dice.choice((FOREVER, FOREVER, max(now, not_before) + 900)),
+        )
+
+    def _alternative(self) -> Alternative:
+        """Something the empty fleet could hold."""
+        dice = self._dice
+        pool = dice.choice(self._fleet().pools)
+        within = dice.choice((None, None, "block"))
+        hosts = dice.randint(1, pool.largest_group(within))
+        duration_s = dice.choice(DURATIONS)
+        locations = dice.choice(((), (), (pool.zone,), (pool.zone.rpartition("-")[0],)))
+        per_host = pool.shape.accelerators
+        if per_host and dice.random() < 0.5:
+            return Alternative(
+                accelerator=pool.shape.accelerator,
+                count=hosts * per_host - dice.randrange(per_host),
+                duration_s=duration_s,
+                within=within,
+                locations=locations,
+            )
+        return Alternative(
+            shape=pool.shape.name,
+            count=hosts,
+            duration_s=duration_s,
+            within=within,
+            locations=locations,
+        )
+
+    # --- changing one's mind ------------------------------------------------------------------
+
+    def _about_one(
+        self, verb: str, now: int, legal: Callable[[Told], bool], act: Callable[[Engine, Told], object]
+    ) -> Command:
+        """A command about some request that is not put away, in whatever state; nobody's is not found."""
+        told = self._some([t for t in self._auditor.requests.values() if not t.deleted])
+        if told is None:
+            return self._look(now)
+        refusal: type[DwsError] | None = None if legal(told) else FailedPrecondition
+        return Command(
+            words=f"{verb} '{told.name}' ({told.phase})",
+            act=lambda engine: act(engine, told),
+            refusal=refusal,
+        )
+
+    def _some(self, those: list[Told]) -> Told | None:
+        """One of those, more likely a living one."""
+        living = [t for t in those if not t.is_over]
+        if living and self._dice.random() < 0.8:
+            those = living
+        return self._dice.choice(those) if those else None
+
+    def _amend(self, now: int) -> Command:
+        change = self._dice.choice(("demand", "wait", "priority", "labels"))
+        demand = self._demand(now) if change == "demand" else None
+        wait_s = self._dice.choice((60, 7_200)) if change == "wait" else None
+        priority = self._dice.choice((0, 5, 20)) if change == "priority" else None
+
+        def act(engine: Engine, told: Told) -> object:
+            command = Amend(
+                project=told.project,
+                name=str(told.id),
+                demand=demand,
+                wait_s=wait_s,
+                priority=priority,
+                labels={"colour": "green"} if change == "labels" else None,
+            )
+            return engine.amend(OLGA, command)
+
+        return self._about_one(
+            f"amend {change} of", now, lambda t: t.phase in ("PENDING", "BOOKED"), act
+        )
+
+    def _cancel(self, now: int) -> Command:
+        call_id = self._dice.choice(("", f"call-{self._number}"))
+        command = self._about_one(
+            "cancel",
+            now,
+            lambda t: (
+                t.phase in ("PENDING", "BOOKED", "PROVISIONING") or (t.phase == "ENDING" and t.requeue)
+            ),
+            lambda engine, t: engine.cancel(OLGA, t.project, str(t.id), call_id),
+        )
+        return command if command.reads else replace(command, call_id=call_id)
+
+    def _release(self, now: int) -> Command:
+        first = self._dice.choice((None, 0, 1))
+
+        def act(engine: Engine, told: Told) -> object:
+            has = told.held.places if told.held else {}
+            ranks = (first,) if first is not None and first in has else ()
+            return engine.release(OLGA, Release(project=told.project, name=str(told.id), ranks=ranks))
+
+        part = "" if first is None else f" rank {first} of"
+        return self._about_one(f"release{part}", now, lambda t: t.phase == "ACTIVE", act)
+
+    def _extend(self, now: int) -> Command:
+        by_s = self._dice.choice((1, 60, 3_600, 100_000))
+        at_most = self._dice.random() < 0.5
+
+        def act(engine: Engine, told: Told) -> object:
+            command = Extend(project=told.project, name=str(told.id), by_s=by_s, at_most=at_most)
+            return engine.extend(OLGA, command)
+
+        return self._about_one(f"extend by {by_s} s", now, lambda t: t.phase == "ACTIVE", act)
+
+    def _delete(self, now: int) -> Command:
+        return self._about_one(
+            "delete",
+            now,
+            lambda t: t.phase in OVER,
+            lambda engine, t: engine.delete(OLGA, t.project, str(t.id)),
+        )
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def _look(self, now: int) -> Command:
+        dice = self._dice
+        demand = self._demand(now)
+        told = self._some(list(self._auditor.requests.values()))
+        host = dice.choice(dice.choice(self._fleet().pools).hosts)
+        ways: list[Command] = [
+            Command(words="look at the queue", act=lambda e: e.queue(BOB), reads=True),
+            Command(words="ann asks for a quote", act=lambda e: e.quote(ANN, "blue", demand), reads=True),
+            Command(
+                words="list requests", act=lambda e: e.list_requests(ANN, RequestQuery()), reads=True
+            ),
+            Command(words="look at the fleet", act=lambda e: e.fleet(BOB), reads=True),
+            Command(
+                words="sum up usage", act=lambda e: e.usage(OLGA, start=0, end=FOREVER), reads=True
+            ),
+            Command(
+                words=f"olga asks who would lose {host}",
+                act=lambda e: e.change_hosts(OLGA, ChangeHosts(hosts=(host,), state="DOWN")),
+                reads=True,
+            ),
+        ]
+        if told is not None:
+            gone = NotFound if told.deleted else None
+            ways.append(
+                Command(
+                    words=f"look at '{told.name}'",
+                    act=lambda e: e.get(OLGA, told.project, str(told.id)),
+                    refusal=gone,
+                    reads=True,
+                )
+            )
+        return dice.choice(ways)
+
+    # --- the fleet ----------------------------------------------------------------------------
+
+    def _change_hosts(self, now: int) -> Command:
+        dice = self._dice
+        pool = dice.choice(self._fleet().pools)
+        names = tuple(dice.sample(pool.hosts, min(len(pool.hosts), dice.choice((1, 1, 2)))))
+        state = dice.choice((HostState.DOWN, HostState.DRAINING, HostState.READY, HostState.READY))
+        until = now + 600 if state is HostState.DOWN and dice.random() < 0.5 else 0
+        command = ChangeHosts(hosts=names, state=state.value, until=until, confirm=True)
+        return Command(
+            words=f"olga makes {', '.join(names)} {state}",
+            act=lambda engine: engine.change_hosts(OLGA, command),
+        )
+
+    def _apply_fleet(self, now: int) -> Command:
+        del now
+        fleet = self._fleet()
+        pool = self._dice.choice(fleet.pools)
+        grows = self._dice.random() < 0.6
+        changed = pool
+        if grows and len(pool.hosts) < POOL_HOSTS_MAX:
+            changed = _with_one_more(pool)
+        elif not grows and len(pool.hosts) > 1:
+            changed = _with_one_less(pool)
+        pools = tuple(changed if p is pool else p for p in fleet.pools)
+        return Command(
+            words=f"olga {'grows' if grows else 'shrinks'} {pool.name}",
+            act=lambda engine: engine.apply_fleet(OLGA, replace(fleet, pools=pools), confirm=True),
+            refusal=None if grows else FailedPrecondition,
+            may_refuse=not grows,
+        )
+
+
+def _with_one_more(pool: Pool) -> Pool:
+    """One more host at the end of the line, in the last block."""
+    last = pool.domains[-1]
+    grown = Domain(level=last.level, name=last.name, first=last.first, size=last.size + 1)
+    name = f"{pool.name}-h{len(pool.hosts)}"
+    return replace(pool, hosts=(*pool.hosts, name), domains=(*pool.domains[:-1], grown))
+
+
+def _with_one_less(pool: Pool) -> Pool:
+    """Without the last host of the line, and without its block when it was alone there."""
+    last = pool.domains[-1]
+    rest = pool.domains[:-1]
+    if last.size > 1:
+        rest = (*rest, Domain(level=last.level, name=last.name, first=last.first, size=last.size - 1))
+    return replace(pool, hosts=pool.hosts[:-1], domains=rest)
