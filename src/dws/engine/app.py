@@ -107,6 +107,7 @@ class Engine:
         self._meters = meters or NoMeters()
         self._driving = threading.RLock()
         self._news = threading.Condition()
+        self._followers = 0
         self._last_seq = 0
         self._planned = -1
         self._planned_at = 0
@@ -123,7 +124,7 @@ class Engine:
             clock=clock,
             ids=ids,
             policy=policy,
-            hints=_Hints(self),
+            hints=_Hints(self.wake),
             on_events=self._told,
         )
         self.executor = Executor(
@@ -177,8 +178,12 @@ class Engine:
 
     def work(self, now: int) -> int:
         """One round without observing: carry out, fire, plan. Returns how much was done."""
-        did = self.executor.execute_due(now)
-        did += fire_due(self._store, self.committer, now)
+        did = 0
+        with self._store.read() as reader:
+            due = reader.next_due()
+        if due is not None and due <= now:
+            did += self.executor.execute_due(now)
+            did += fire_due(self._store, self.committer, now)
         return did + self._plan(now)
 
     def _plan(self, now: int) -> int:
@@ -482,7 +487,11 @@ class Engine:
     def wait_for_events(self, after: int, timeout_s: float) -> bool:
         """Block until an event behind `after` is committed; False when the time is over."""
         with self._news:
-            return self._news.wait_for(lambda: self._last_seq > after, timeout_s)
+            self._followers += 1
+            try:
+                return self._news.wait_for(lambda: self._last_seq > after, timeout_s)
+            finally:
+                self._followers -= 1
 
     def usage(
         self, who: Principal, *, start: int, end: int, project: str = ""
@@ -539,7 +548,8 @@ class Engine:
     def _told(self, events: list[ev.Event]) -> None:
         with self._news:
             self._last_seq = max(self._last_seq, events[-1].seq)
-            self._news.notify_all()
+            if self._followers:
+                self._news.notify_all()
         self._meters.happened(events)
 
 
@@ -548,18 +558,20 @@ def _may_see(who: Principal, event: ev.Event) -> bool:
 
 
 class _Hints:
-    """Hints wake the one driver."""
+    """Hints wake the one driver; one that is awake already needs no lock taken to be told again."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, wake: threading.Event) -> None:
+        self._wake = wake
 
     def planning(self) -> None:
         """Something the planner cares about changed."""
-        self._engine.wake.set()
+        if not self._wake.is_set():
+            self._wake.set()
 
     def executing(self) -> None:
         """Work is due."""
-        self._engine.wake.set()
+        if not self._wake.is_set():
+            self._wake.set()
 
     def published(self) -> None:
         """New events were committed."""

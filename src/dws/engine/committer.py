@@ -15,12 +15,11 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from dws.engine.books import Books
-from dws.engine.ports import Clock, Hints, IdSource, Store
+from dws.engine.ports import Clock, Hints, IdSource, Store, Transaction
 from dws.engine.write import Write
 from dws.model.errors import DwsError, Unavailable
 from dws.model.events import Event
@@ -71,11 +70,10 @@ class Committer:
         Raises what the unit raised, with nothing written; Unavailable when the store cannot take it
         now, also with nothing written.
         """
-        unit = _Unit(work, actor, call_id, Future())
         if self._thread is None:
             with self._alone:
-                self._commit([unit])
-            return unit.answer.result(0)  # type: ignore[no-any-return]
+                return self._commit_alone(work, actor, call_id)
+        unit = _Unit(work, actor, call_id, Future())
         self._queue.put(unit)
         return unit.answer.result(UNIT_WAIT_MAX_S)  # type: ignore[no-any-return]
 
@@ -104,47 +102,67 @@ class Committer:
                     stopping = True
                     break
                 batch.append(unit)
-            self._commit(batch)
+            if len(batch) == 1:
+                self._serve_alone(first)
+            else:
+                self._commit(batch)
             if stopping:
                 return
 
+    def _serve_alone(self, unit: _Unit) -> None:
+        try:
+            answer = self._commit_alone(unit.work, unit.actor, unit.call_id)
+        except BaseException as error:
+            unit.answer.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            unit.answer.set_result(answer)
+
+    def _commit_alone(self, work: Callable[[Write], T], actor: str, call_id: str) -> T:
+        """One transaction for one unit, in this thread: nothing to hand over, no part to undo alone."""
+        with self._books.lock:
+            mark = self._books.mark()
+            try:
+                self._believe()
+                with self._store.begin() as tx:
+                    write = self._open(tx, self._clock.now(), actor, call_id)
+                    answer = work(write)
+                    write.seal()
+            except BaseException as error:
+                self._take_back(mark, error)
+                raise
+            self._books.committed()
+        self._tell(write.events)
+        return answer
+
     def _commit(self, batch: list[_Unit]) -> None:
         """One transaction for the batch. A unit that fails is undone alone; a transaction that fails
-        takes all its units with it, and the books are read again before the next one, because whether a
-        failed commit happened is the store's to say."""
-        alone = len(batch) == 1
+        takes all its units with it."""
         done: list[tuple[_Unit, Any]] = []
         failed: list[tuple[_Unit, BaseException]] = []
         told: list[Event] = []
         with self._books.lock:
             mark = self._books.mark()
             try:
-                if self._in_doubt:
-                    with self._store.read() as reader:
-                        self._books.load(reader)
-                    self._in_doubt = False
+                self._believe()
                 with self._store.begin() as tx:
                     now = self._clock.now()
                     for unit in batch:
-                        write = Write(
-                            tx, self._books, self._policy, self._ids, now, unit.actor, unit.call_id
-                        )
+                        write = self._open(tx, now, unit.actor, unit.call_id)
                         try:
-                            with nullcontext() if alone else write.part():
+                            with write.part():
                                 answer = unit.work(write)
                                 write.seal()
                         except Unavailable:
                             raise
                         except Exception as error:
-                            if alone:
-                                raise
                             failed.append((unit, error))
                         else:
                             done.append((unit, answer))
                             told += write.events
             except BaseException as error:
-                self._books.undo_to(mark)
-                self._in_doubt = not isinstance(error, DwsError) or isinstance(error, Unavailable)
+                self._take_back(mark, error)
                 for unit in batch:
                     unit.answer.set_exception(error)
                 if not isinstance(error, Exception):
@@ -155,8 +173,25 @@ class Committer:
             unit.answer.set_exception(fault)
         for unit, answer in done:
             unit.answer.set_result(answer)
-        if told:
-            self._on_events(told)
         if done:
-            self._hints.planning()
-            self._hints.executing()
+            self._tell(told)
+
+    def _open(self, tx: Transaction, now: int, actor: str, call_id: str) -> Write:
+        return Write(tx, self._books, self._policy, self._ids, now, actor, call_id)
+
+    def _believe(self) -> None:
+        """Read the books again after a commit that may or may not have happened: the store knows."""
+        if self._in_doubt:
+            with self._store.read() as reader:
+                self._books.load(reader)
+            self._in_doubt = False
+
+    def _take_back(self, mark: int, error: BaseException) -> None:
+        self._books.undo_to(mark)
+        self._in_doubt = not isinstance(error, DwsError) or isinstance(error, Unavailable)
+
+    def _tell(self, events: list[Event]) -> None:
+        if events:
+            self._on_events(events)
+        self._hints.planning()
+        self._hints.executing()

@@ -72,4 +72,6 @@ class Booking:
     @property
     def units(self) -> tuple[int, ...]:
         """Unit indexes drawn so far, ascending; empty while the booking is bound by count only."""
+        if len(self.parts) == 1:
+            return tuple(sorted(self.parts[0].units))
         return tuple(sorted(u for p in self.parts for u in p.units))

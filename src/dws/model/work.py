@@ -33,7 +33,10 @@ class WorkKind(StrEnum):
     @property
     def calls_backend(self) -> bool:
         """True for work done outside any transaction, under a lease."""
-        return self in (WorkKind.PROVISION, WorkKind.RELEASE, WorkKind.SET_DEADLINE)
+        return self in _OF_BACKENDS
+
+
+_OF_BACKENDS = (WorkKind.PROVISION, WorkKind.RELEASE, WorkKind.SET_DEADLINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,4 +58,4 @@ class WorkItem:
     @property
     def key(self) -> tuple[str, int, str]:
         """What makes the item unique."""
-        return (self.kind.value, self.subject, self.tag)
+        return (self.kind, self.subject, self.tag)

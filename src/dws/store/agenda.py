@@ -61,6 +61,9 @@ class Agenda:
 
     def due(self, now: int) -> list[WorkItem]:
         """Every item due at or before `now`, in (due_at, kind, subject, tag) order."""
+        first = self.next_due()
+        if first is None or first > now:
+            return []
         heap, found, stack = self._heap, set[Entry](), [0]
         while stack:
             at = stack.pop()
@@ -72,9 +75,14 @@ class Agenda:
 
     def next_due(self) -> int | None:
         """The earliest due time of any item, None when there is none."""
-        while self._heap and not self._is_current(self._heap[0]):
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        heap = self._heap
+        while heap:
+            due_at = heap[0][0]
+            item = self._items.get(heap[0][1:])
+            if item is not None and item.due_at == due_at:
+                return due_at
+            heapq.heappop(heap)
+        return None
 
     def _is_current(self, entry: Entry) -> bool:
         item = self._items.get(entry[1:])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from dws.engine.ports import IdempotentReply, Reader, RequestQuery, Transaction
@@ -319,35 +319,59 @@ def _put(table: dict[Any, Any], key: object, value: object | None) -> None:
         table[key] = value
 
 
+class _Reading:
+    """The read view as a context. Written out, because a generator costs more than most reads."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._lock = store.lock
+        self._reader = MemoryReader(store.tables)
+
+    def __enter__(self) -> Reader:
+        self._lock.acquire()
+        return self._reader
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+
+class _Writing:
+    """A transaction as a context: kept when the block ends, undone when an exception leaves it."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._transaction = MemoryTransaction(store.tables)
+
+    def __enter__(self) -> Transaction:
+        self._store.lock.acquire()
+        if self._store.is_written:
+            self._store.lock.release()
+            raise RuntimeError("a transaction is open in this thread already")
+        self._store.is_written = True
+        return self._transaction
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            self._transaction.undo_to(0)
+        self._store.is_written = False
+        self._store.lock.release()
+
+
 class MemoryStore:
     """A `Store` that keeps everything in this process and nothing beyond it."""
 
     def __init__(self) -> None:
-        self._tables = Tables()
-        self._lock = threading.RLock()
-        self._writing = False
+        self.tables = Tables()
+        self.lock = threading.RLock()
+        self.is_written = False
+        self._reading = _Reading(self)
 
-    @contextmanager
-    def begin(self) -> Iterator[Transaction]:
+    def begin(self) -> AbstractContextManager[Transaction]:
         """Open a write transaction."""
-        with self._lock:
-            if self._writing:
-                raise RuntimeError("a transaction is open in this thread already")
-            self._writing = True
-            transaction = MemoryTransaction(self._tables)
-            try:
-                yield transaction
-            except BaseException:
-                transaction.undo_to(0)
-                raise
-            finally:
-                self._writing = False
+        return _Writing(self)
 
-    @contextmanager
-    def read(self) -> Iterator[Reader]:
+    def read(self) -> AbstractContextManager[Reader]:
         """Open a read view; writers wait until it is closed."""
-        with self._lock:
-            yield MemoryReader(self._tables)
+        return self._reading
 
     def backup(self, path: str) -> None:
         """Raises FailedPrecondition: there is nothing that would outlive this process."""
