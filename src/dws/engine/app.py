@@ -170,7 +170,9 @@ class Engine:
             for backend in self._timed:
                 backend.advance(now)
             for _ in range(ROUNDS_MAX):
-                did = sum(observer.observe() for observer in self.observers)
+                did = 0
+                for observer in self.observers:
+                    did += observer.observe()
                 did += self.work(now)
                 if not did:
                     return
@@ -179,8 +181,7 @@ class Engine:
     def work(self, now: int) -> int:
         """One round without observing: carry out, fire, plan. Returns how much was done."""
         did = 0
-        with self._store.read() as reader:
-            due = reader.next_due()
+        due = self._next_work()
         if due is not None and due <= now:
             did += self.executor.execute_due(now)
             did += fire_due(self._store, self.committer, now)
@@ -215,12 +216,15 @@ class Engine:
 
     def next_due(self) -> int | None:
         """The next instant at which there is something to do, None when there never will be."""
-        with self._store.read() as reader:
-            dues = [reader.next_due(), self._look_again_at]
+        dues = [self._next_work(), self._look_again_at]
         dues += [b.next_due() for b in self._timed]
         if self.books.stirred != self._planned:
             dues.append(self._clock.now())
-        return min((due for due in dues if due is not None), default=None)
+        return min([due for due in dues if due is not None], default=None)
+
+    def _next_work(self) -> int | None:
+        with self._store.read() as reader:
+            return reader.next_due()
 
     def advance(self, who: Principal, seconds: int) -> int:
         """Step a virtual clock through everything due in that time; returns the new now.
@@ -546,8 +550,10 @@ class Engine:
         return RequestView(request=request, forecast=told, cost_micros=cost_micros)
 
     def _told(self, events: list[ev.Event]) -> None:
+        newest = events[-1].seq
         with self._news:
-            self._last_seq = max(self._last_seq, events[-1].seq)
+            if newest > self._last_seq:
+                self._last_seq = newest
             if self._followers:
                 self._news.notify_all()
         self._meters.happened(events)

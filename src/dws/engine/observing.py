@@ -40,6 +40,9 @@ class Observer:
             seen = self.backend.observe(self._cursor)
         except BackendUnavailable:
             return 0
+        if not seen.facts:
+            self._cursor = seen.cursor
+            return 0
         orphans: list[Fact] = []
         for at in range(0, len(seen.facts), FACTS_PER_WRITE):
             facts = seen.facts[at : at + FACTS_PER_WRITE]

@@ -57,7 +57,8 @@ class Pool:
     """Identical hosts of one shape in one zone, run by one backend.
 
     `hosts[i]` is the name of unit i. `domains` lists every declared domain of every level, outermost
-    level first; domains of one level do not overlap. `price_micros_per_hour` is for one accelerator
+    level first; domains of one level do not overlap. `levels` are the declared levels, outermost first,
+    without `pool` and `host`. `price_micros_per_hour` is for one accelerator
     (one host where the shape has none) in millionths of the fleet's currency.
     Raises InvalidArgument when a domain leaves the line or overlaps a sibling.
     """
@@ -71,6 +72,7 @@ class Pool:
     overheads: Overheads = NO_OVERHEADS
     price_micros_per_hour: int = 0
     unavailable: str = ""
+    levels: tuple[str, ...] = field(init=False, default=(), compare=False, repr=False)
     cells: tuple[Domain, ...] = field(init=False, default=())
     _cell_of: tuple[int, ...] = field(init=False, default=(), compare=False, repr=False)
     _groups: dict[str, tuple[tuple[int, ...], ...]] = field(
@@ -81,6 +83,7 @@ class Pool:
     def __post_init__(self) -> None:
         if len(set(self.hosts)) != len(self.hosts):
             raise InvalidArgument(f"pool {self.name}: two hosts share a name", field="hosts")
+        object.__setattr__(self, "levels", tuple(dict.fromkeys(d.level for d in self.domains)))
         object.__setattr__(self, "cells", self._cells())
         of = tuple(i for i, cell in enumerate(self.cells) for _ in cell.units)
         object.__setattr__(self, "_cell_of", of)
@@ -116,11 +119,6 @@ class Pool:
         if at < len(self.hosts):
             cells.append(Domain(level=self.levels[-1], name="", first=at, size=len(self.hosts) - at))
         return tuple(cells)
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Declared levels, outermost first, without `pool` and `host`."""
-        return tuple(dict.fromkeys(d.level for d in self.domains))
 
     def groups(self, level: str | None) -> tuple[tuple[int, ...], ...]:
         """For each domain of `level`, the indexes of its cells; `None` is the whole pool as one group.

@@ -1,21 +1,18 @@
 """Work items in memory, in the order they fall due.
 
-A dictionary holds the items; a heap holds (due_at, kind, subject, tag) of every item there ever was.
-An entry of the heap whose item is gone or moved is stale: it is skipped, dropped when it reaches the
-top, and swept out when the stale ones outnumber the others. So scheduling costs O(log n), asking what
-is due costs what is due, and nothing is copied.
+A dictionary holds the items, a sorted list their (due_at, kind, subject, tag). Scheduling and removing
+cost a search and one move of memory, asking what is due costs what is due, and nothing is copied.
 """
 
 from __future__ import annotations
 
-import heapq
-from typing import Final
+from bisect import bisect_left, insort
+from collections.abc import Iterable
 
 from dws.model.work import WorkItem
 
 Key = tuple[str, int, str]
 Entry = tuple[int, str, int, str]
-STALE_SPARED: Final = 64
 
 
 class Agenda:
@@ -24,7 +21,7 @@ class Agenda:
     def __init__(self) -> None:
         self._items: dict[Key, WorkItem] = {}
         self._keys: dict[int, dict[Key, None]] = {}
-        self._heap: list[Entry] = []
+        self._line: list[Entry] = []
 
     def get(self, key: Key) -> WorkItem | None:
         """The item of that key, None when there is none."""
@@ -37,23 +34,33 @@ class Agenda:
         self._items[key] = item
         if old is None:
             self._keys.setdefault(item.subject, {})[key] = None
-        if old is None or old.due_at != item.due_at:
-            heapq.heappush(self._heap, (item.due_at, *key))
-            if len(self._heap) > 2 * len(self._items) + STALE_SPARED:
-                self._sweep()
+        elif old.due_at == item.due_at:
+            return old
+        else:
+            self._cross_out(old.due_at, key)
+        insort(self._line, (item.due_at, *key))
         return old
 
-    def remove(self, key: Key) -> None:
-        """Forget the item of that key, which must exist."""
+    def remove(self, key: Key) -> WorkItem:
+        """Forget the item of that key, which must exist, and return it."""
         item = self._items.pop(key)
         keys = self._keys[item.subject]
         del keys[key]
         if not keys:
             del self._keys[item.subject]
+        self._cross_out(item.due_at, key)
+        return item
+
+    def _cross_out(self, due_at: int, key: Key) -> None:
+        del self._line[bisect_left(self._line, (due_at, *key))]
+
+    def keys(self, subject: int) -> Iterable[Key]:
+        """The keys of a subject's items, in no particular order; not to be held across a change."""
+        return self._keys.get(subject, ())
 
     def of(self, subject: int) -> list[WorkItem]:
         """Every item of a subject, in due order."""
-        return sorted((self._items[k] for k in self._keys.get(subject, ())), key=_entry)
+        return sorted((self._items[k] for k in self.keys(subject)), key=_entry)
 
     def all(self) -> list[WorkItem]:
         """Every item, in no particular order."""
@@ -61,36 +68,14 @@ class Agenda:
 
     def due(self, now: int) -> list[WorkItem]:
         """Every item due at or before `now`, in (due_at, kind, subject, tag) order."""
-        first = self.next_due()
-        if first is None or first > now:
+        if not self._line or self._line[0][0] > now:
             return []
-        heap, found, stack = self._heap, set[Entry](), [0]
-        while stack:
-            at = stack.pop()
-            if at < len(heap) and heap[at][0] <= now:
-                if self._is_current(heap[at]):
-                    found.add(heap[at])
-                stack += (2 * at + 1, 2 * at + 2)
-        return [self._items[entry[1:]] for entry in sorted(found)]
+        end = bisect_left(self._line, (now + 1,))
+        return [self._items[entry[1:]] for entry in self._line[:end]]
 
     def next_due(self) -> int | None:
         """The earliest due time of any item, None when there is none."""
-        heap = self._heap
-        while heap:
-            due_at = heap[0][0]
-            item = self._items.get(heap[0][1:])
-            if item is not None and item.due_at == due_at:
-                return due_at
-            heapq.heappop(heap)
-        return None
-
-    def _is_current(self, entry: Entry) -> bool:
-        item = self._items.get(entry[1:])
-        return item is not None and item.due_at == entry[0]
-
-    def _sweep(self) -> None:
-        self._heap = [_entry(item) for item in self._items.values()]
-        heapq.heapify(self._heap)
+        return self._line[0][0] if self._line else None
 
 
 def _entry(item: WorkItem) -> Entry:

@@ -114,7 +114,7 @@ class MemoryReader:
         due = self._tables.agenda.due(now)
         if kinds:
             due = [item for item in due if item.kind in kinds]
-        return due[: max(0, limit)]
+        return due[:limit] if limit > 0 else []
 
     def next_due(self) -> int | None:
         """The earliest due time of any item."""
@@ -142,11 +142,13 @@ class MemoryReader:
         steps: list[tuple[int, int]] = []
         for booked_from, booked_to, count in self._tables.counts.get((pool, cell), {}).values():
             if booked_from < end and booked_to > start and start < end:
-                steps += ((max(start, booked_from), count), (booked_to, -count))
+                steps += ((booked_from if booked_from > start else start, count), (booked_to, -count))
+        steps.sort()
         height = peak = 0
-        for _, step in sorted(steps):
+        for _, step in steps:
             height += step
-            peak = max(peak, height)
+            if height > peak:
+                peak = height
         return peak
 
 
@@ -218,10 +220,8 @@ class MemoryTransaction(MemoryReader):
     def append(self, events: Iterable[NewEvent]) -> list[Event]:
         """Record events and return them with their numbers."""
         story = self._tables.story
-        recorded = []
-        for event in events:
-            recorded.append(story.append(event))
-            self._undo.append((story.take_back, ()))
+        recorded = [story.append(event) for event in events]
+        self._undo.append((story.take_back, (len(recorded),)))
         return recorded
 
     def schedule(self, items: Iterable[WorkItem]) -> None:
@@ -242,10 +242,9 @@ class MemoryTransaction(MemoryReader):
     def unschedule(self, subject: int, kinds: Sequence[WorkKind] = (), tag: str | None = None) -> None:
         """Remove a subject's items."""
         agenda = self._tables.agenda
-        for item in agenda.of(subject):
-            if (not kinds or item.kind in kinds) and tag in (None, item.tag):
-                agenda.remove(item.key)
-                self._undo.append((agenda.put, (item,)))
+        for key in tuple(agenda.keys(subject)):
+            if (not kinds or key[0] in kinds) and tag in (None, key[2]):
+                self._undo.append((agenda.put, (agenda.remove(key),)))
 
     def lease_work(self, *, now: int, process_now: int, until: int, token: str, limit: int) -> list[WorkItem]:
         """Take due items that call a backend and whose lease is free or over."""
@@ -269,9 +268,8 @@ class MemoryTransaction(MemoryReader):
 
     def put_usage(self, records: Iterable[UsageRecord]) -> None:
         """Append usage records."""
-        for record in records:
-            self._tables.add_usage(record)
-            self._undo.append((self._tables.take_back_usage, ()))
+        added = self._tables.add_usage(records)
+        self._undo.append((self._tables.take_back_usage, (added,)))
 
     def put_idempotent(self, reply: IdempotentReply) -> None:
         """Remember an answer."""

@@ -27,6 +27,8 @@ def counts_of(booking: Booking) -> tuple[tuple[int, int], ...]:
     of no length."""
     if booking.stage is Stage.ENDED or booking.parent or not booking.span.length_s:
         return ()
+    if len(booking.parts) == 1 and booking.parts[0].count:
+        return ((booking.parts[0].cell, booking.parts[0].count),)
     sums: dict[int, int] = {}
     for part in booking.parts:
         sums[part.cell] = sums.get(part.cell, 0) + part.count

@@ -56,6 +56,9 @@ class Tables:
 
     def exchange_request(self, old: CapacityRequest | None, new: CapacityRequest | None) -> None:
         """Put `new` where `old` was."""
+        if old is not None and new is not None and old.deleted == new.deleted:
+            self._change_request(old, new)
+            return
         if old is not None:
             del self.by_state[old.state, old.deleted][old.id]
             if not old.deleted:
@@ -74,6 +77,13 @@ class Tables:
             del self.ids[bisect_left(self.ids, old.id)]
             if old.array:
                 _drop_id(self.by_array, old.array, old.id)
+
+    def _change_request(self, old: CapacityRequest, new: CapacityRequest) -> None:
+        """A new version of a request that is listed as before, but for its state."""
+        self.requests[new.id] = new
+        if old.state is not new.state:
+            del self.by_state[old.state, old.deleted][old.id]
+            self.by_state[new.state, new.deleted][new.id] = None
 
     def candidates(self, query: RequestQuery) -> Iterator[int]:
         """Ids that may match, in the query's order, from behind its `after` on."""
@@ -148,15 +158,19 @@ class Tables:
         """Every answer that named a request."""
         return [self.replies[key] for key in self.replied.get(request, ())]
 
-    def add_usage(self, record: UsageRecord) -> None:
-        """Append one record."""
-        self.usage.append(record)
-        self.usage_of.setdefault(record.request, []).append(record)
+    def add_usage(self, records: Iterable[UsageRecord]) -> int:
+        """Append records; returns how many there were."""
+        before = len(self.usage)
+        for record in records:
+            self.usage.append(record)
+            self.usage_of.setdefault(record.request, []).append(record)
+        return len(self.usage) - before
 
-    def take_back_usage(self) -> None:
-        """Undo the last `add_usage`."""
-        record = self.usage.pop()
-        self.usage_of[record.request].pop()
+    def take_back_usage(self, count: int) -> None:
+        """Undo the last `add_usage`, which added so many."""
+        for _ in range(count):
+            record = self.usage.pop()
+            self.usage_of[record.request].pop()
 
 
 class Story:
@@ -176,11 +190,12 @@ class Story:
         own.append(event)
         return event
 
-    def take_back(self) -> None:
-        """Undo the last `append`."""
-        event = self._events.pop()
-        self._of[event.subject_kind, event.subject].pop()
-        self.last_seq = event.seq - 1
+    def take_back(self, count: int) -> None:
+        """Undo the last `count` appends."""
+        for _ in range(count):
+            event = self._events.pop()
+            self._of[event.subject_kind, event.subject].pop()
+            self.last_seq = event.seq - 1
 
     def walk(
         self, kind: SubjectKind | None, subject: int | None, after: int, newest_first: bool

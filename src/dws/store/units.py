@@ -81,7 +81,9 @@ class UnitLines:
             self._children.setdefault(new.parent, {})[new.id] = new
 
     def _clash(self, booking: Booking, unit: int) -> int | None:
-        line = self._lines.get((booking.parent, booking.pool, unit), [])
+        line = self._lines.get((booking.parent, booking.pool, unit))
+        if line is None:
+            return None
         at = bisect_left(line, (booking.span.start, -1, -1))
         for start, end, other in islice(line, max(0, at - 1), None):
             if start >= booking.span.end:
