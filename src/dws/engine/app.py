@@ -184,7 +184,7 @@ class Engine:
         due = self._next_work()
         if due is not None and due <= now:
             did += self.executor.execute_due(now)
-            did += fire_due(self._store, self.committer, now)
+            did += fire_due(self._store, self.committer, self.executor, now)
         return did + self._plan(now)
 
     def _plan(self, now: int) -> int:
@@ -200,7 +200,7 @@ class Engine:
             return 0
         began = stopwatch()
         seen, version = self.books.stirred, self.books.version
-        plan = plan_once(self.books, self.committer, self.policy, now)
+        plan, jobs = plan_once(self.books, self.committer, self.executor, self.policy, now)
         self._meters.planned(stopwatch() - began)
         again = plan.look_again_at
         self._look_again_at = again if again is None or again > now else now + 1
@@ -212,6 +212,7 @@ class Engine:
             self.committer.write(
                 lambda w: w.record(ev.SubjectKind.SYSTEM, 0, note), actor="watchdog"
             )
+        self.executor.carry_out(jobs)
         return len(plan.decisions)
 
     def next_due(self) -> int | None:

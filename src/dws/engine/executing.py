@@ -77,11 +77,13 @@ class Executor:
                 for item in reader.due_work(now, limit=LEASE_BATCH, kinds=_KINDS)
             ):
                 return 0
-        jobs = self._committer.write(lambda w: self._lease(w, now), actor="executor")
-        self._run_all(self._carry_out, jobs)
+        jobs = self._committer.write(lambda w: self.lease(w, now), actor="executor")
+        self.carry_out(jobs)
         return len(jobs)
 
-    def _lease(self, w: Write, now: int) -> list[Job]:
+    def lease(self, w: Write, now: int) -> list[Job]:
+        """Take what is due, in the caller's unit: a unit that makes work due may take it along. What is
+        taken must be handed to `carry_out` once the unit is committed."""
         self._leases += 1
         process_now = self._process.now()
         items = w.tx.lease_work(
@@ -92,6 +94,11 @@ class Executor:
             limit=LEASE_BATCH,
         )
         return [self._job(w.books.holding.get(item.subject), item) for item in items]
+
+    def carry_out(self, jobs: list[Job]) -> None:
+        """Have leased jobs carried out, here or by the pool of callers."""
+        if jobs:
+            self._run_all(self._carry_out, jobs)
 
     def _job(self, request: CapacityRequest | None, item: WorkItem) -> Job:
         if request is None or request.grant is None:

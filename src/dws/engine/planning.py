@@ -9,6 +9,7 @@ from __future__ import annotations
 from dws.engine import ledger
 from dws.engine.books import Books
 from dws.engine.committer import Committer
+from dws.engine.executing import Executor, Job
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.errors import DoubleBooking
@@ -20,13 +21,20 @@ from dws.planner.options import PolicyOptions
 from dws.planner.plan import Book, Decision, Move, Placement, Plan, Start, Withdraw
 
 
-def plan_once(books: Books, committer: Committer, policy: PolicyOptions, now: int) -> Plan:
+def plan_once(
+    books: Books, committer: Committer, executor: Executor, policy: PolicyOptions, now: int
+) -> tuple[Plan, list[Job]]:
     """Plan at `now` and commit. Returns the plan, whose `look_again_at` says when time alone will make
-    another pass worthwhile."""
+    another pass worthwhile, and what it started: leased, for the executor to carry out."""
     plan = backfill.plan(books.snapshot(), policy, now)
-    if plan.decisions:
-        committer.write(lambda w: commit_plan(w, plan), actor="planner")
-    return plan
+    if not plan.decisions:
+        return plan, []
+    return plan, committer.write(lambda w: _commit_and_lease(w, plan, executor), actor="planner")
+
+
+def _commit_and_lease(w: Write, plan: Plan, executor: Executor) -> list[Job]:
+    commit_plan(w, plan)
+    return executor.lease(w, w.now)
 
 
 def commit_plan(w: Write, plan: Plan) -> int:

@@ -10,6 +10,7 @@ from typing import Final
 
 from dws.engine import instances, ledger, trust
 from dws.engine.committer import Committer
+from dws.engine.executing import Executor, Job
 from dws.engine.ports import Store
 from dws.engine.write import Write
 from dws.model import events as ev
@@ -24,20 +25,22 @@ DAY_S: Final = 86_400
 TIMERS: Final = tuple(k for k in WorkKind if not k.calls_backend)
 
 
-def fire_due(store: Store, committer: Committer, now: int) -> int:
-    """Fire the timers due at `now`; returns how many fired."""
+def fire_due(store: Store, committer: Committer, executor: Executor, now: int) -> int:
+    """Fire the timers due at `now`, and have carried out what they made due; returns how many fired."""
     with store.read() as reader:
         if not reader.due_work(now, limit=1, kinds=TIMERS):
             return 0
-    return committer.write(lambda w: _fire_batch(w, now), actor="scheduler")
+    fired, jobs = committer.write(lambda w: _fire_batch(w, executor, now), actor="scheduler")
+    executor.carry_out(jobs)
+    return fired
 
 
-def _fire_batch(w: Write, now: int) -> int:
+def _fire_batch(w: Write, executor: Executor, now: int) -> tuple[int, list[Job]]:
     items = w.tx.due_work(now, limit=FIRE_BATCH, kinds=TIMERS)
     for item in items:
         w.tx.unschedule(item.subject, (item.kind,), item.tag)
         _fire(w, item)
-    return len(items)
+    return len(items), executor.lease(w, now)
 
 
 def _fire(w: Write, item: WorkItem) -> None:
