@@ -69,7 +69,7 @@ def _see(world: World, kind: FactKind, name: str) -> None:
     facts = tuple(
         Fact(kind=kind, key=order_key(request), rank=i.rank) for i in granted(request).instances
     )
-    world.engine.committer.write(lambda w: take_in(w, facts), actor="backend:simulated")
+    world.engine.committer.write(lambda w: take_in(w, facts, "simulated"), actor="backend:simulated")
     world.engine.tick()
 
 

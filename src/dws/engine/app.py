@@ -111,6 +111,7 @@ class Engine:
         self._last_seq = 0
         self._planned = -1
         self._planned_at = 0
+        self._start_over_at = 0
         self._look_again_at: int | None = None
         self._forecast: tuple[int, int, dict[int, Forecast]] = (-1, -1, {})
         self.wake = threading.Event()
@@ -181,6 +182,10 @@ class Engine:
     def work(self, now: int) -> int:
         """One round without observing: carry out, fire, plan. Returns how much was done."""
         did = 0
+        if now >= self._start_over_at:
+            self._start_over_at = now + self.policy.full_plan_interval_s
+            for observer in self.observers:
+                observer.start_over()
         due = self._next_work()
         if due is not None and due <= now:
             did += self.executor.execute_due(now)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dws.engine import instances
+from dws.engine import instances, orphans
 from dws.engine.committer import Committer
 from dws.engine.ports import (
     Backend,
@@ -101,6 +101,8 @@ class Executor:
             self._run_all(self._carry_out, jobs)
 
     def _job(self, request: CapacityRequest | None, item: WorkItem) -> Job:
+        if item.subject == orphans.FLEET:
+            return Job(item, self._backends.get(orphans.backend_of(item)), (orphans.order_of(item),))
         if request is None or request.grant is None:
             return Job(item, None, ())
         pool = self._fleet().pool(request.grant.pool)
@@ -131,7 +133,8 @@ class Executor:
                 case WorkKind.PROVISION:
                     return backend.provision(order)
                 case WorkKind.RELEASE:
-                    return backend.release(order, hard=job.item.attempt > 0)
+                    orphan = job.item.subject == orphans.FLEET
+                    return backend.release(order, hard=orphan or job.item.attempt > 0)
                 case _:
                     if isinstance(backend, SetsDeadlines):
                         backend.set_deadline(order)
@@ -144,14 +147,16 @@ class Executor:
             return
         item = job.item
         w.tx.unschedule(item.subject, (item.kind,), item.tag)
-        request = w.books.holding.get(item.subject)
-        if request is None or not job.orders or outcome is None:
-            return
-        if job.orders[0].key.split("-")[1] != str(instances.granted(request).attempt):
-            return
         if isinstance(outcome, BackendUnavailable):
             later = w.now + UNAVAILABLE_RETRY_S
             w.tx.schedule((evolve(item, due_at=later, lease_token="", lease_until=0),))
+            return
+        request = w.books.holding.get(item.subject)
+        if request is None or _is_stale(request, job):
+            if item.kind is WorkKind.PROVISION:
+                _take_back(w, job)
+            return
+        if outcome is None:
             return
         match item.kind:
             case WorkKind.PROVISION:
@@ -163,6 +168,29 @@ class Executor:
 
 
 _KINDS = tuple(k for k in WorkKind if k.calls_backend)
+
+
+def _is_stale(request: CapacityRequest, job: Job) -> bool:
+    """True when the request went on while the backend was asked: to another attempt, or to its end."""
+    if not job.orders or request.grant is None:
+        return False
+    parsed = instances.parse_key(job.orders[0].key)
+    if parsed is None or parsed[1] != request.grant.attempt:
+        return True
+    return job.item.kind is WorkKind.PROVISION and request.state is RequestState.ENDING
+
+
+def _take_back(w: Write, job: Job) -> None:
+    """What was made for a request that no longer wants it."""
+    for order in job.orders:
+        for instance in order.instances:
+            orphans.give_back(
+                w,
+                backend=job.backend.name if job.backend is not None else "",
+                key=order.key,
+                rank=instance.rank,
+                unit=instance.unit,
+            )
 
 
 def _worse(a: Outcome, b: Outcome) -> Outcome:

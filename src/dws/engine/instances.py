@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 
-from dws.engine import ledger, trust
+from dws.engine import ledger, orphans, trust
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.booking import Stage
@@ -235,6 +235,13 @@ def lost(
         reason=cause,
     )
     ledger.give_back(w, grant.booking, {instance.unit})
+    orphans.give_back(
+        w,
+        backend=w.books.fleet.pool(grant.pool).backend,
+        key=order_key(request, instance.incarnation),
+        rank=rank,
+        unit=instance.unit,
+    )
     message = f"lost {instance.host}: {cause}"
     if was is RequestState.PROVISIONING:
         return failed(w, request, message, may_retry=True, phase="provisioning")

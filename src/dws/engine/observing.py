@@ -7,16 +7,15 @@ release, so that no orphan outlives its request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from dws.engine import hosts, instances
+from dws.engine import hosts, instances, orphans
 from dws.engine.committer import Committer
-from dws.engine.ports import Backend, BackendUnavailable, Fact, FactKind, InstanceOrder, Order
+from dws.engine.ports import Backend, BackendUnavailable, Fact, FactKind
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.request import CapacityRequest, EndReason, InstanceState, RequestState
-from dws.model.resources import MachineShape
 from dws.model.work import WorkKind
 
 FACTS_PER_WRITE: Final = 256
@@ -26,62 +25,37 @@ _HOST_FACTS = (FactKind.HOST_DOWN, FactKind.HOST_UP)
 class Observer:
     """Reads one backend's observations from where it stood last."""
 
-    def __init__(
-        self, backend: Backend, committer: Committer, unowned: Callable[[Fact], None] | None = None
-    ) -> None:
+    def __init__(self, backend: Backend, committer: Committer) -> None:
         self.backend = backend
         self._committer = committer
         self._cursor = ""
-        self._release_orphan = unowned or self._release
+        self._from_start = False
+
+    def start_over(self) -> None:
+        """Ask for everything that is true next time, not for news alone: what was missed, or told wrongly,
+        is seen then."""
+        self._from_start = True
 
     def observe(self) -> int:
         """Take in what is new; returns how many facts there were. A silent backend says nothing."""
+        cursor = "" if self._from_start else self._cursor
         try:
-            seen = self.backend.observe(self._cursor)
+            seen = self.backend.observe(cursor)
         except BackendUnavailable:
             return 0
-        if not seen.facts:
-            self._cursor = seen.cursor
-            return 0
-        orphans: list[Fact] = []
+        self._from_start = False
         for at in range(0, len(seen.facts), FACTS_PER_WRITE):
             facts = seen.facts[at : at + FACTS_PER_WRITE]
-            orphans += self._committer.write(
-                lambda w, facts=facts: take_in(w, facts),  # type: ignore[misc]
+            self._committer.write(
+                lambda w, facts=facts: take_in(w, facts, self.backend.name),  # type: ignore[misc]
                 actor=f"backend:{self.backend.name}",
             )
         self._cursor = seen.cursor
-        for fact in orphans:
-            self._release_orphan(fact)
         return len(seen.facts)
 
-    def _release(self, fact: Fact) -> None:
-        order = Order(
-            key=fact.key,
-            request=0,
-            request_name="",
-            project="",
-            pool=fact.pool,
-            zone="",
-            shape=MachineShape(name="unknown"),
-            instances=(InstanceOrder(rank=fact.rank, unit=fact.unit, host=""),),
-            size=1,
-            workload=None,
-            environment={},
-            runs_until=0,
-            duration_s=0,
-            grace_s=0,
-            issued_at=0,
-        )
-        try:
-            self.backend.release(order, hard=True)
-        except BackendUnavailable:
-            self._cursor = ""
 
-
-def take_in(w: Write, facts: tuple[Fact, ...]) -> list[Fact]:
-    """Conclude from each fact in order; returns those about instances nobody owns."""
-    orphans = []
+def take_in(w: Write, facts: tuple[Fact, ...], backend: str) -> None:
+    """Conclude from each fact in order; an instance that runs and that nobody owns is given back."""
     running: dict[int, dict[int, str]] = {}
     for fact in facts:
         if fact.kind is not FactKind.RUNNING:
@@ -92,13 +66,14 @@ def take_in(w: Write, facts: tuple[Fact, ...]) -> list[Fact]:
         request = _owner(w.books.holding, fact)
         if request is None:
             if fact.kind is FactKind.RUNNING:
-                orphans.append(fact)
+                orphans.give_back(
+                    w, backend=backend, key=fact.key, rank=fact.rank, unit=fact.unit
+                )
         elif fact.kind is FactKind.RUNNING:
             running.setdefault(request.id, {})[fact.rank] = fact.address
         else:
             _instance_fact(w, request, fact)
     _settle(w, running)
-    return orphans
 
 
 def _settle(w: Write, running: dict[int, dict[int, str]]) -> None:
