@@ -115,9 +115,9 @@ def default_of(option: click.Option) -> str:
 def paragraph(text: str | None) -> str:
     """A help text: sentences as they are, an example as code."""
     plain = inspect.cleandoc(text or "")
-    said, marker, example = plain.partition("\b\nExample:\n")
+    said, *example = re.split(r"\x08\nExamples?:\n", plain)
     told = said.strip() + "\n"
-    return f"{told}\n```\n{inspect.cleandoc(example)}\n```\n" if marker else told
+    return f"{told}\n```\n{inspect.cleandoc(example[0])}\n```\n" if example else told
 
 
 # --- HTTP -------------------------------------------------------------------------------------
