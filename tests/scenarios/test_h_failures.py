@@ -221,3 +221,27 @@ def test_k09_a_restart_does_not_readmit_finished_work() -> None:
     assert all(world.state(f"done{i}") is S.COMPLETED for i in range(100))
     assert [v.request.name for v in world.engine.queue(OPERATOR)] == order
     world.check()
+
+
+def test_h03_a_spare_may_have_been_somebody_elses_before() -> None:
+    """A lost host could not be replaced by one that had worked for someone else since the run began."""
+    world = World(f1())
+    world.submit("long", hosts=3, hours=5, on_host_loss=HostLossPolicy.REPLACE)
+    world.submit("short", hosts=1, hours=1)
+    spare = world.hosts_of("short")[0]
+    world.advance(hours=2)
+    world.hosts("DOWN", world.hosts_of("long")[0])
+    assert spare in world.hosts_of("long")
+    world.advance(hours=4)
+    assert world.state("long") is S.COMPLETED
+    world.check()
+
+
+def test_what_runs_on_a_host_called_down_is_ended_there() -> None:
+    """A program could run on, on a host that is given to somebody else after its repair."""
+    world = World(f1())
+    world.submit("run", hosts=2, hours=5)
+    lost = world.hosts_of("run")[0]
+    world.hosts("DOWN", lost)
+    world.hosts("READY", lost)
+    assert dict(world.backend.holds()) == {}  # type: ignore[attr-defined]

@@ -80,13 +80,10 @@ def _without(part: Part, units: set[int]) -> Part:
 def take_over(w: Write, booking_id: BookingId, pool: Pool, units: tuple[int, ...]) -> None:
     """A live booking gets these further units, in place of lost ones."""
     booking = w.books.bookings[booking_id]
-    taken = {p.cell: set(p.units) for p in booking.parts}
-    for unit in units:
-        taken.setdefault(pool.cell_of(unit), set()).add(unit)
-    parts = tuple(
-        Part(cell=cell, count=len(us), units=tuple(sorted(us))) for cell, us in sorted(taken.items())
+    joined = tuple(
+        Part(cell=pool.cell_of(unit), count=1, units=(unit,), since=w.now) for unit in units
     )
-    w.put_booking(evolve(booking, parts=parts, version=booking.version + 1))
+    w.put_booking(evolve(booking, parts=(*booking.parts, *joined), version=booking.version + 1))
 
 
 def end(w: Write, booking_id: BookingId | None) -> None:

@@ -36,11 +36,15 @@ class OwnerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """`count` units of one cell of the pool; `units` are their indexes once drawn, else empty."""
+    """`count` units of one cell of the pool; `units` are their indexes once drawn, else empty.
+
+    `since` is when the units joined the booking, if later than its start (a spare for a lost one), else 0.
+    """
 
     cell: int
     count: int
     units: tuple[int, ...] = ()
+    since: int = 0
 
     def __post_init__(self) -> None:
         if self.count < 0 or (self.units and len(self.units) != self.count):
@@ -75,3 +79,9 @@ class Booking:
         if len(self.parts) == 1:
             return tuple(sorted(self.parts[0].units))
         return tuple(sorted(u for p in self.parts for u in p.units))
+
+    @property
+    def holdings(self) -> tuple[tuple[int, int], ...]:
+        """(unit, from when) of every drawn unit, ascending; each is held to the span's end."""
+        start = self.span.start
+        return tuple(sorted((u, max(start, p.since)) for p in self.parts for u in p.units))

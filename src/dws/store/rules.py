@@ -17,9 +17,10 @@ def check_version(noun: str, number: int, version: int, stored: int | None) -> N
         raise Conflict(f"{noun} {number}: version {version} was to be written, but it is {was}")
 
 
-def units_of(booking: Booking) -> tuple[int, ...]:
-    """Units that have a row: the drawn ones, none for an empty span."""
-    return booking.units if booking.span.length_s else ()
+def units_of(booking: Booking) -> tuple[tuple[int, int], ...]:
+    """(unit, from when) of the units that have a row: the drawn ones, none held for no time."""
+    end = booking.span.end
+    return tuple((unit, start) for unit, start in booking.holdings if start < end)
 
 
 def counts_of(booking: Booking) -> tuple[tuple[int, int], ...]:

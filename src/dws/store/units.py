@@ -44,8 +44,8 @@ class UnitLines:
 
     def check(self, booking: Booking, old: Booking | None, parent: Booking | None) -> None:
         """Raise DoubleBooking unless `booking` may take the place of `old`."""
-        for unit in units_of(booking):
-            other = self._clash(booking, unit)
+        for unit, start in units_of(booking):
+            other = self._clash(booking, unit, start)
             if other is not None:
                 raise double_booked(booking, unit, other)
         if booking.parent and (lost := _outside(booking, parent)) is not None:
@@ -61,15 +61,15 @@ class UnitLines:
             self._know_child(old, new)
             return
         if old is not None:
-            row = (old.span.start, old.span.end, old.id)
-            for unit in units_of(old):
+            for unit, start in units_of(old):
+                row = (start, old.span.end, old.id)
                 line = self._lines[old.parent, old.pool, unit]
                 del line[bisect_left(line, row)]
                 if not line:
                     del self._lines[old.parent, old.pool, unit]
         if new is not None:
-            row = (new.span.start, new.span.end, new.id)
-            for unit in units_of(new):
+            for unit, start in units_of(new):
+                row = (start, new.span.end, new.id)
                 line = self._lines.setdefault((new.parent, new.pool, unit), [])
                 line.insert(bisect_right(line, row), row)
         self._know_child(old, new)
@@ -80,26 +80,26 @@ class UnitLines:
         if new is not None and new.parent and new.stage is not Stage.ENDED:
             self._children.setdefault(new.parent, {})[new.id] = new
 
-    def _clash(self, booking: Booking, unit: int) -> int | None:
+    def _clash(self, booking: Booking, unit: int, start: int) -> int | None:
         line = self._lines.get((booking.parent, booking.pool, unit))
         if line is None:
             return None
-        at = bisect_left(line, (booking.span.start, -1, -1))
-        for start, end, other in islice(line, max(0, at - 1), None):
-            if start >= booking.span.end:
+        at = bisect_left(line, (start, -1, -1))
+        for begins, ends, other in islice(line, max(0, at - 1), None):
+            if begins >= booking.span.end:
                 return None
-            if end > booking.span.start and other != booking.id:
+            if ends > start and other != booking.id:
                 return other
         return None
 
 
 def _same_rows(a: Booking, b: Booking) -> bool:
-    return a.parent == b.parent and a.pool == b.pool and a.span == b.span and a.units == b.units
+    return a.parent == b.parent and a.pool == b.pool and a.span == b.span and a.holdings == b.holdings
 
 
 def _outside(child: Booking, parent: Booking | None) -> int | None:
     """The first unit of a child that its parent does not hold all the while, None when all is well."""
     held: set[int] = set()
     if parent is not None and parent.pool == child.pool and parent.span.contains(child.span):
-        held = set(units_of(parent))
-    return next((u for u in units_of(child) if u not in held), None)
+        held = {unit for unit, _ in units_of(parent)}
+    return next((unit for unit, _ in units_of(child) if unit not in held), None)

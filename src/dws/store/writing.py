@@ -398,8 +398,8 @@ def _part_rows(booking: Booking | None) -> dict[int, rows.Row]:
             "unit": unit,
             "parent": booking.parent,
             "pool": booking.pool,
-            "start": booking.span.start,
+            "start": start,
             "end": booking.span.end,
         }
-        for unit in units_of(booking)
+        for unit, start in units_of(booking)
     }
