@@ -245,3 +245,14 @@ def test_what_runs_on_a_host_called_down_is_ended_there() -> None:
     world.hosts("DOWN", lost)
     world.hosts("READY", lost)
     assert dict(world.backend.holds()) == {}  # type: ignore[attr-defined]
+
+
+def test_h03_a_refused_spare_ends_the_gang() -> None:
+    """A backend that refuses a spare could be asked for the next one for ever."""
+    world = World(f1())
+    world.submit("run", hosts=2, hours=5, on_host_loss=HostLossPolicy.REPLACE)
+    world.backend.faults = Faults(reject="not today")  # type: ignore[attr-defined]
+    world.hosts("DOWN", world.hosts_of("run")[0])
+    over = world.request("run")
+    assert over.state is S.FAILED and "not today" in over.end_message
+    world.check()

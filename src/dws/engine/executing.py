@@ -225,7 +225,8 @@ def _refused(
         instances.failed(w, request, cause, may_retry=may_retry, phase="provisioning")
         return
     for instance in orders[0].instances:
-        request = instances.lost(w, request, instance.rank, f"no replacement: {cause}")
+        cause = f"no spare: {cause}"
+        request = instances.lost(w, request, instance.rank, cause, may_replace=False)
 
 
 def orders_for(request: CapacityRequest, item: WorkItem, fleet: Fleet) -> Iterable[Order]:

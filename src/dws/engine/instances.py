@@ -220,9 +220,13 @@ def _return_if_empty(w: Write, request: CapacityRequest) -> CapacityRequest:
 
 
 def lost(
-    w: Write, request: CapacityRequest, rank: int, cause: str
+    w: Write, request: CapacityRequest, rank: int, cause: str, *, may_replace: bool = True
 ) -> CapacityRequest:
-    """An instance is gone for good: the gang fails, waits again or gets a spare, by its policy."""
+    """An instance is gone for good: the gang fails, waits again or gets a spare, by its policy.
+
+    Not `may_replace`: the backend has just refused a spare, and asking for the next one at once would
+    never end.
+    """
     grant = granted(request)
     instance = _instance(grant, rank)
     if instance is None or not instance.is_held or request.state.is_terminal:
@@ -249,7 +253,8 @@ def lost(
         return _return_if_empty(w, request)
     if instance.state is InstanceState.RELEASING:
         return _return_if_empty(w, request)
-    if request.on_host_loss is HostLossPolicy.REPLACE and _replace(w, request, instance):
+    wants_spare = may_replace and request.on_host_loss is HostLossPolicy.REPLACE
+    if wants_spare and _replace(w, request, instance):
         return w.books.holding[request.id]
     requeue = request.on_host_loss is HostLossPolicy.REQUEUE
     return ended(w, request, EndReason.HOST_LOST, message, requeue=requeue)
