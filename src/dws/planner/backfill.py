@@ -427,7 +427,7 @@ class Pass:
         for request in waiting:
             promise = self.promises.get(request.id)
             if promise is not None:
-                yield max(promise.span.start, request.not_again_before)
+                yield max(promise.span.start, request.not_again_before, self.now + 1)
             else:
                 yield request.submitted_at + self.options.max_wait_age_s
             yield request.demand.not_before
