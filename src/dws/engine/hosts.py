@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dws.engine import instances, ledger
+from dws.engine import instances, ledger, orphans
 from dws.engine.answers import Affected
 from dws.engine.books import Books
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.errors import InvalidArgument, NotFound
+from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest, HostLossPolicy, RequestState
+from dws.model.time import FOREVER
 from dws.model.topology import Fleet, HostState, HostStatus, Pool
+from dws.model.work import WorkKind
 from dws.planner import backfill
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Move, Withdraw
@@ -158,6 +161,25 @@ def take_down(w: Write, pool_name: str, unit: int, *, reason: str, until: int) -
             if instance.unit == unit and instance.is_held:
                 instances.lost(w, w.books.holding[request.id], instance.rank, reason)
     ledger.open_outage(w, pool, unit, until)
+    if until:
+        w.wake(orphans.FLEET, WorkKind.OUTAGE_END, until, tag=f"{pool.name}/{unit}")
+
+
+def not_back_yet(w: Write, pool_name: str, unit: int) -> None:
+    """A host was expected back by now and is not: from here on nobody knows when it will be, and what was
+    promised on it is promised elsewhere. Harmless when it is back."""
+    status = w.books.hosts.get((pool_name, unit))
+    if status is None or status.state is not HostState.DOWN or not status.until:
+        return
+    host = w.books.fleet.pool(pool_name).hosts[unit]
+    outage = ledger.outage_of(w, pool_name, unit)
+    if outage is not None:
+        ledger.set_end(w, outage.id, FOREVER)
+    w.put_host(
+        evolve(status, until=0),
+        ev.HostChanged(pool=pool_name, host=host, state="DOWN"),
+        f"was expected back and is not: {status.reason}",
+    )
 
 
 def drain(w: Write, pool_name: str, unit: int, *, reason: str) -> None:
@@ -188,6 +210,7 @@ def bring_back(w: Write, pool_name: str, unit: int, *, reason: str) -> None:
     outage = ledger.outage_of(w, pool.name, unit)
     if outage is not None:
         ledger.end(w, outage.id)
+    w.tx.unschedule(orphans.FLEET, (WorkKind.OUTAGE_END,), f"{pool.name}/{unit}")
     status = HostStatus(pool=pool.name, unit=unit, state=HostState.READY, since=w.now)
     w.put_host(
         status, ev.HostChanged(pool=pool.name, host=pool.hosts[unit], state="READY"), reason

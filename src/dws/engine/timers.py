@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dws.engine import instances, ledger, trust
+from dws.engine import hosts, instances, ledger, trust
 from dws.engine.committer import Committer
 from dws.engine.executing import Executor, Job
 from dws.engine.ports import Store
@@ -46,6 +46,10 @@ def _fire_batch(w: Write, executor: Executor, now: int) -> tuple[int, list[Job]]
 def _fire(w: Write, item: WorkItem) -> None:
     if item.kind is WorkKind.WATCHDOG:
         w.wake(0, WorkKind.WATCHDOG, w.now + w.policy.full_plan_interval_s)
+        return
+    if item.kind is WorkKind.OUTAGE_END:
+        pool, _, unit = item.tag.rpartition("/")
+        hosts.not_back_yet(w, pool, int(unit))
         return
     if item.kind is WorkKind.RETENTION:
         forgotten = w.tx.forget_before(w.now - w.policy.retention_s, limit=FORGET_BATCH)

@@ -14,7 +14,7 @@ class WorkKind(StrEnum):
     """What is to be done when the item is due.
 
     PROVISION, RELEASE and SET_DEADLINE call the backend; the others are timers on a request, except
-    WATCHDOG (a look in case a wake-up was lost) and RETENTION. When time alone makes planning useful is
+    OUTAGE_END (a host should be back), WATCHDOG (a look in case a wake-up was lost) and RETENTION. When time alone makes planning useful is
     not work: each plan says when to look again.
     """
 
@@ -27,6 +27,7 @@ class WorkKind(StrEnum):
     RUN_END = "RUN_END"
     OVERRUN = "OVERRUN"
     UNREACHABLE = "UNREACHABLE"
+    OUTAGE_END = "OUTAGE_END"
     WATCHDOG = "WATCHDOG"
     RETENTION = "RETENTION"
 
