@@ -122,6 +122,8 @@ class Pass:
         if placement is None:
             self.decisions.append(Withdraw(request=request.id, cause=cause))
         elif placement.start == self.now:
+            # late by a moment, and said so: the promise is moved to now, then kept
+            self.decisions.append(Move(request=request.id, placement=placement, cause=cause))
             self._start(request, placement)
             return True
         else:

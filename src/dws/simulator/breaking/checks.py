@@ -18,6 +18,9 @@ from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.model import HOLDING, Told
 from dws.simulator.breaking.outcome import Broken
 
+UNANSWERED_S = 60
+"""An order that the backend has not answered may take this much longer than the set-up limit."""
+
 
 def quiet(auditor: Auditor, engine: Engine, store: Store, now: int) -> None:
     """Everything due by `now` is done, and rows and books say what the events said."""
@@ -93,7 +96,7 @@ def _nothing_is_overdue(engine: Engine, told: Told, now: int) -> None:
     if told.phase == "ACTIVE" and held is not None and now >= held.ends_at:
         raise Broken(f"'{told.name}' runs {now - held.ends_at} s after its end")
     if told.phase == "PROVISIONING" and held is not None:
-        limit = held.started + engine.books.fleet.pool(held.pool).overheads.setup_s
+        limit = held.started + engine.books.fleet.pool(held.pool).overheads.setup_s + UNANSWERED_S
         if now > limit:
             raise Broken(f"'{told.name}' is being provisioned {now - limit} s after the set-up limit")
     with_timer = told.phase in HOLDING
