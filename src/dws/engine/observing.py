@@ -55,8 +55,9 @@ class Observer:
 
 
 def take_in(w: Write, facts: tuple[Fact, ...], backend: str) -> None:
-    """Conclude from each fact in order; an instance that runs and that nobody owns is given back."""
+    """Conclude from each fact in order; an instance that is there and that nobody owns is given back."""
     running: dict[int, dict[int, str]] = {}
+    gone = {(f.key, f.rank) for f in facts if f.kind in (FactKind.GONE, FactKind.LOST)}
     for fact in facts:
         if fact.kind is not FactKind.RUNNING:
             _settle(w, running)
@@ -65,7 +66,8 @@ def take_in(w: Write, facts: tuple[Fact, ...], backend: str) -> None:
             continue
         request = _owner(w.books.holding, fact)
         if request is None:
-            if fact.kind is FactKind.RUNNING:
+            there = fact.kind in (FactKind.RUNNING, FactKind.EXITED)
+            if there and (fact.key, fact.rank) not in gone:
                 orphans.give_back(
                     w, backend=backend, key=fact.key, rank=fact.rank, unit=fact.unit
                 )

@@ -359,6 +359,7 @@ class Auditor:
     def _overran(self, told: Told, body: ev.Overran) -> None:
         del body
         self._must_be(told, "Overran", "ENDING")
+        self._trouble_at_seq = self.seq
 
     def _released(self, told: Told, body: ev.InstancesReleased) -> None:
         self._must_be(told, "InstancesReleased", "ACTIVE", "ENDING")
