@@ -191,7 +191,8 @@ def _clock(settings: Settings, store: Store) -> Clock:
             )
         return SystemClock()
     with store.read() as reader:
-        kept = int(reader.meta(CLOCK_KEY) or 0)
+        told = reader.events(limit=1, newest_first=True)
+        kept = max([int(reader.meta(CLOCK_KEY) or 0), *(event.at for event in told)])
     start = settings.start if settings.start is not None else SystemClock().now()
     return VirtualClock(max(start, kept))
 

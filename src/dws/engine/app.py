@@ -41,7 +41,6 @@ from dws.engine.ports import (
     IdSource,
     Meters,
     ProcessClock,
-    Reader,
     RequestQuery,
     Store,
     StreamsLogs,
@@ -118,7 +117,7 @@ class Engine:
         with store.read() as reader:
             self.books.load(reader)
             self._last_seq = reader.last_seq()
-            ids = ids or Ids(_largest_id(reader, self.books))
+            ids = ids or Ids(reader.largest_id())
         self.committer = Committer(
             store=store,
             books=self.books,
@@ -558,8 +557,7 @@ class Engine:
     def _told(self, events: list[ev.Event]) -> None:
         newest = events[-1].seq
         with self._news:
-            if newest > self._last_seq:
-                self._last_seq = newest
+            self._last_seq = max(self._last_seq, newest)
             if self._followers:
                 self._news.notify_all()
         self._meters.happened(events)
@@ -600,8 +598,3 @@ def _change_hosts(
                 hosts.drain(w, pool.name, unit, reason=reason)
             case HostState.READY:
                 hosts.bring_back(w, pool.name, unit, reason=reason)
-
-
-def _largest_id(reader: Reader, books: Books) -> int:
-    newest = reader.requests(RequestQuery(include_deleted=True, newest_first=True, limit=1))
-    return max([r.id for r in newest] + list(books.bookings), default=0)

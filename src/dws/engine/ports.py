@@ -113,6 +113,9 @@ class Reader(Protocol):
     ) -> list[UsageRecord]:
         """Closed usage records overlapping [start, end)."""
 
+    def largest_id(self) -> int:
+        """The largest id of any request or booking kept, ended ones included; 0 when there is none."""
+
     def ledger_version(self) -> int:
         """Grows with every commit that changed a booking, a waiting request, a host or the fleet."""
 

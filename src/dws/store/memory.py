@@ -129,6 +129,10 @@ class MemoryReader:
         records = self._tables.usage_of.get(request, []) if request else self._tables.usage
         return [r for r in records if r.start < end and r.end > start and project in ("", r.project)]
 
+    def largest_id(self) -> int:
+        """The largest id of any request or booking."""
+        return max(max(self._tables.requests, default=0), max(self._tables.bookings, default=0))
+
     def ledger_version(self) -> int:
         """The version of the ledger."""
         return self._tables.ledger_version
@@ -147,8 +151,7 @@ class MemoryReader:
         height = peak = 0
         for _, step in steps:
             height += step
-            if height > peak:
-                peak = height
+            peak = max(peak, height)
         return peak
 
 

@@ -78,6 +78,8 @@ _WORK = Phrase(select(work).where(work.c.subject == bindparam("subject")).order_
 _DUE = (
     select(work).where(work.c.due_at <= bindparam("now")).order_by(*_IN_DUE_ORDER).limit(bindparam("limit"))
 )
+_LARGEST_REQUEST = Phrase(select(func.max(request.c.id)))
+_LARGEST_BOOKING = Phrase(select(func.max(booking.c.id)))
 _NEXT_DUE = Phrase(select(func.min(work.c.due_at)))
 _REPLY = Phrase(
     select(reply).where(
@@ -254,6 +256,10 @@ class SqlReader:
         if request:
             statement = statement.where(usage.c.request == request)
         return [rows.read_usage(row) for row in self._all(statement.order_by(usage.c.id))]
+
+    def largest_id(self) -> int:
+        """The largest id of any request or booking."""
+        return max(self._one(_LARGEST_REQUEST) or 0, self._one(_LARGEST_BOOKING) or 0)
 
     def ledger_version(self) -> int:
         """The version of the ledger."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dws.engine.ports import RequestQuery, Store
+from dws.model.booking import Stage
 from dws.model.errors import AlreadyExists, Conflict
 from dws.model.events import EventBody, SubjectKind
 from dws.model.request import RequestState
@@ -314,3 +315,15 @@ def test_retention_drops_what_is_over_and_keeps_the_bill(store: Store) -> None:
         assert reader.peak("h100", 0, 0, 100) == 3
     with store.begin() as tx:
         tx.put_booking(samples.a_booking(99, (1, 2)))
+
+
+def test_the_largest_id_counts_what_has_ended(store: Store) -> None:
+    """After a restart an id could be given a second time."""
+    with store.read() as reader:
+        assert reader.largest_id() == 0
+    with store.begin() as tx:
+        tx.put_request(a_request(5))
+        tx.put_booking(samples.a_booking(900))
+        tx.put_booking(replace(samples.a_booking(900), version=2, stage=Stage.ENDED))
+    with store.read() as reader:
+        assert reader.largest_id() == 900
