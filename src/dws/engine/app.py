@@ -62,6 +62,10 @@ T = TypeVar("T")
 ROUNDS_MAX: Final = 10_000
 STUCK_AFTER_S: Final = 60
 CLOCK_KEY: Final = "virtual_now"
+PLAN_REST: Final = 4.0
+PLAN_REST_MAX_S: Final = 0.5
+"""After a pass the next one waits this many times as long as it took, at most so long: however deep the
+queue and fast the arrivals, planning leaves most of the process to those who ask."""
 
 
 class NoMeters:
@@ -111,6 +115,7 @@ class Engine:
         self._planned = -1
         self._planned_at = 0
         self._start_over_at = 0
+        self._rest_until = 0.0
         self._look_again_at: int | None = None
         self._forecast: tuple[int, int, dict[int, Forecast]] = (-1, -1, {})
         self.wake = threading.Event()
@@ -198,6 +203,8 @@ class Engine:
         idle = self.books.stirred == self._planned and not due
         if idle and now < self._planned_at + self.policy.full_plan_interval_s:
             return 0
+        if not self._clock.is_virtual and stopwatch() < self._rest_until:
+            return 0
         self._planned_at = now
         if not self.books.waiting:
             self._planned, self._look_again_at = self.books.stirred, None
@@ -205,9 +212,12 @@ class Engine:
         began = stopwatch()
         seen, version = self.books.stirred, self.books.version
         plan, jobs = plan_once(self.books, self.committer, self.executor, self.policy, now)
-        self._meters.planned(stopwatch() - began)
+        took = stopwatch() - began
+        self._rest_until = stopwatch() + min(PLAN_REST_MAX_S, PLAN_REST * took)
+        self._meters.planned(took)
         again = plan.look_again_at
-        self._look_again_at = again if again is None or again > now else now + 1
+        unfinished = again is not None and again <= now and not plan.decisions
+        self._look_again_at = now + 1 if unfinished else again
         alone = self.books.version == version + bool(plan.decisions)
         self._planned = self.books.stirred if alone else seen
         late = [str(d.request) for d in plan.decisions if isinstance(d, Start)]

@@ -19,6 +19,7 @@ from dws.model.work import WorkKind
 from dws.planner import backfill
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Book, Decision, Move, Placement, Plan, Start, Withdraw
+from dws.planner.recheck import Recheck
 
 
 def plan_once(
@@ -40,13 +41,14 @@ def _commit_and_lease(w: Write, plan: Plan, executor: Executor) -> list[Job]:
 def commit_plan(w: Write, plan: Plan) -> int:
     """Write the decisions that still hold; returns how many."""
     unmoved = w.books.version == plan.ledger_version
+    again = None if unmoved else Recheck(w.books.snapshot(), w.now)
     written = 0
     touched: set[tuple[str, int]] = set()
     for decision in plan.decisions:
         request = w.books.waiting.get(decision.request)
         if request is None:
             continue
-        if not unmoved and backfill.still_holds(decision, w.books.snapshot(), w.now) is not None:
+        if again is not None and again.why_not(decision) is not None:
             continue
         _write(w, request, decision)
         written += 1

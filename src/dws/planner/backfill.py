@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.request import CapacityRequest
@@ -22,8 +23,8 @@ from dws.model.time import FOREVER, Span
 from dws.model.topology import Pool
 from dws.planner.calendar import PoolCalendar
 from dws.planner.kernels import Ints
-from dws.planner.options import DEFAULT_POLICY, PolicyOptions
-from dws.planner.plan import Book, Decision, Move, Placement, Plan, Reason, Start, Withdraw
+from dws.planner.options import PolicyOptions
+from dws.planner.plan import Book, Decision, Move, Placement, Plan, Start, Withdraw
 from dws.planner.resolve import Candidate, candidates
 from dws.planner.snapshot import FleetSnapshot
 
@@ -47,6 +48,14 @@ def start_order(request: CapacityRequest) -> tuple[int, int, int, int]:
     return (-request.priority, shortest, request.submitted_at, request.id)
 
 
+class Idle(NamedTuple):
+    """Hosts that nothing holds now: the `most` in one `group` of a level, and the `total` over all groups."""
+
+    most: int
+    group: int
+    total: int
+
+
 @dataclass(slots=True)
 class Pass:
     """One pass over one snapshot: the working calendars, and what has been decided so far."""
@@ -56,11 +65,12 @@ class Pass:
     now: int
     calendars: dict[str, PoolCalendar] = field(init=False)
     held: dict[str, Ints] = field(init=False)
-    _idle: dict[tuple[str, str | None], list[int]] = field(init=False)
+    _idle: dict[tuple[str, str | None], Idle] = field(init=False)
     _pools: dict[object, frozenset[str]] = field(init=False)
     protected: set[int] = field(init=False)
     promises: dict[int, Booking] = field(init=False)
     decisions: list[Decision] = field(init=False)
+    is_unfinished: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.calendars = {}
@@ -127,7 +137,7 @@ class Pass:
             self._start(request, placement)
             return True
         else:
-            self._take(request, placement)
+            self.hold(request, placement)
             self.decisions.append(Move(request=request.id, placement=placement, cause=cause))
         return False
 
@@ -175,10 +185,10 @@ class Pass:
 
     def _better(self, request: CapacityRequest) -> Placement | None:
         """Keep or improve: the best placement that starts now or earlier than what is promised."""
-        promise = self._lift(request)
+        promise = self.lift(request)
         latest = FOREVER if promise is None else promise.span.start
         placement = self.best(request, after=self.now, before=latest)
-        self._drop(promise)
+        self.drop(promise)
         if placement is None or placement.start == self.now:
             return placement
         return placement if placement.start < latest else None
@@ -206,9 +216,9 @@ class Pass:
             return False
         if not self.has_room_now(request):
             return False
-        lifted = self._lift(request)
+        lifted = self.lift(request)
         placement = self._best_now(request)
-        self._drop(lifted)
+        self.drop(lifted)
         if placement is None:
             hopeless.add(kind)
             return False
@@ -242,9 +252,10 @@ class Pass:
                 continue
             if self.now < request.submitted_at + self.options.max_wait_age_s:
                 kind = (request.project, request.demand)
-                if given >= self.options.promise_depth or request.not_again_before > self.now:
+                if kind in none_for or request.not_again_before > self.now:
                     continue
-                if kind in none_for:
+                if given >= self.options.promise_depth:
+                    self.is_unfinished = True
                     continue
                 room = cap - promised[request.project]
                 placement = self._within_limits(request, behind, room)
@@ -366,22 +377,22 @@ class Pass:
 
     def has_room_now(self, request: CapacityRequest) -> bool:
         """A quick no: without enough idle hosts in any group it cannot start, whatever is promised."""
-        return any(
-            max(self.idle_in_groups(c.pool.name, c.within), default=0) >= c.count
-            for c in self.usable(request)
-        )
+        return any(self.idle(c.pool.name, c.within).most >= c.count for c in self.usable(request))
 
-    def idle_in_groups(self, pool: str, within: str | None) -> list[int]:
-        """Idle hosts now in each group of a level, what starts in this pass taken off."""
+    def idle(self, pool: str, within: str | None) -> Idle:
+        """Idle hosts now in the groups of a level, what starts in this pass taken off."""
         idle = self._idle.get((pool, within))
         if idle is None:
-            idle = self._idle[pool, within] = self.calendar(pool).idle_in_groups(within)
+            groups = self.calendar(pool).idle_in_groups(within)
+            most = max(groups, default=0)
+            group = groups.index(most) if groups else 0
+            idle = self._idle[pool, within] = Idle(most=most, group=group, total=sum(groups))
         return idle
 
     # --- deciding -----------------------------------------------------------------------------
 
     def _start(self, request: CapacityRequest, placement: Placement) -> None:
-        self._lift(request)
+        self.lift(request)
         self.promises.pop(request.id, None)
         doubted = frozenset(u for p, u in self.snapshot.hosts if p == placement.pool)
         calendar = self.calendar(placement.pool)
@@ -391,11 +402,11 @@ class Pass:
         self.decisions.append(Start(request=request.id, placement=placement))
 
     def _book(self, request: CapacityRequest, placement: Placement) -> None:
-        self._lift(request)
-        self._take(request, placement)
+        self.lift(request)
+        self.hold(request, placement)
         self.decisions.append(Book(request=request.id, placement=placement))
 
-    def _take(self, request: CapacityRequest, placement: Placement) -> None:
+    def hold(self, request: CapacityRequest, placement: Placement) -> None:
         """Hold the placement in the working calendars as the request's promise."""
         self.calendar(placement.pool).take(
             placement.span.start, placement.span.end, placement.parts
@@ -410,19 +421,23 @@ class Pass:
             parts=placement.parts,
         )
 
-    def _lift(self, request: CapacityRequest) -> Booking | None:
+    def lift(self, request: CapacityRequest) -> Booking | None:
         """Take the request's own promise out of the table while it is tried elsewhere."""
         promise = self.promises.get(request.id)
         if promise is not None:
             self.calendar(promise.pool).lift(promise)
         return promise
 
-    def _drop(self, promise: Booking | None) -> None:
+    def drop(self, promise: Booking | None) -> None:
+        """Put a lifted promise back where it was."""
         if promise is not None:
             self.calendar(promise.pool).drop(promise)
 
     def _look_again_at(self, waiting: list[CapacityRequest]) -> int | None:
-        """The next instant at which time alone makes another pass worthwhile."""
+        """The next instant at which time alone makes another pass worthwhile: now, when this one gave as
+        many promises as a pass may and others still wait for theirs."""
+        if self.is_unfinished:
+            return self.now
         return min((t for t in self._instants(waiting) if t > self.now), default=None)
 
     def _instants(self, waiting: list[CapacityRequest]) -> Iterator[int]:
@@ -446,37 +461,4 @@ def usable(request: CapacityRequest, snapshot: FleetSnapshot) -> tuple[Candidate
         c
         for c in candidates(request.demand, fleet)
         if c.could_ever_fit and not c.pool.unavailable and c.pool.zone not in closed
-    )
-
-
-def still_holds(decision: Decision, snapshot: FleetSnapshot, now: int) -> Reason | None:
-    """None when a decision made on an older snapshot may still be committed, else why not."""
-    request = next((r for r in snapshot.queue if r.id == decision.request), None)
-    if request is None:
-        return Reason(code="NOT_WAITING", text="the request does not wait any more")
-    if isinstance(decision, Withdraw):
-        return None
-    placement = decision.placement
-    state = Pass(snapshot, DEFAULT_POLICY, now)
-    if not _is_asked_for(placement, request, state):
-        return Reason(code="CHANGED", text="what is asked for, or where it may be, has changed")
-    state._lift(request)  # its own promise does not stand in its way
-    calendar = state.calendar(placement.pool)
-    calendar.take(placement.span.start, placement.span.end, placement.parts)
-    after = max(now, placement.span.start)
-    if calendar.least_free(after, placement.span.end, placement.parts) < 0:
-        return Reason(code="TAKEN", text="the capacity was taken in the meantime")
-    units_idle = all(set(p.units) <= set(calendar.idle_units(p.cell)) for p in placement.parts)
-    if isinstance(decision, Start) and not units_idle:
-        return Reason(code="TAKEN", text="a host was taken in the meantime")
-    return None
-
-
-def _is_asked_for(placement: Placement, request: CapacityRequest, state: Pass) -> bool:
-    """True when the placement is one of the request's demand as it is now."""
-    window = Span(request.demand.not_before, request.demand.not_after + 1)
-    return window.covers(placement.start) and any(
-        (c.alternative, c.pool.name, c.count, c.duration_s)
-        == (placement.alternative, placement.pool, placement.count, placement.duration_s)
-        for c in state.usable(request)
     )

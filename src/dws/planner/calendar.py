@@ -28,6 +28,7 @@ class PoolCalendar:
     __slots__ = (
         "_bookings",
         "_busy",
+        "_floors",
         "_free",
         "_groups",
         "_idle",
@@ -54,6 +55,7 @@ class PoolCalendar:
         self._free = np.zeros((_SPARE_ROWS, cells), dtype=np.int32)
         self._free[0] = [c.size for c in self.pool.cells]
         self._rows = 1
+        self._floors: dict[tuple[str | None, int], tuple[int, int, int]] = {}
 
     # --- changes ------------------------------------------------------------------------------
 
@@ -121,6 +123,8 @@ class PoolCalendar:
         """Add `sign` × counts to the free units of the parts' cells over [start, end)."""
         if end <= start or not parts:
             return
+        if sign > 0:
+            self._floors.clear()
         self._change(
             start,
             end,
@@ -131,6 +135,10 @@ class PoolCalendar:
     def take(self, start: int, end: int, parts: tuple[Part, ...]) -> None:
         """Book parts over [start, end) without a booking: for plans under way."""
         self.shift(start, end, parts, [p.count for p in parts], -1)
+
+    def give(self, start: int, end: int, parts: tuple[Part, ...]) -> None:
+        """Undo a `take` of the same."""
+        self.shift(start, end, parts, [p.count for p in parts], 1)
 
     def lift(self, booking: Booking) -> None:
         """Take a booking out of the table but not out of the calendar: the twin of `drop`."""
@@ -168,6 +176,7 @@ class PoolCalendar:
         copy._live = dict(self._live)
         copy._busy = set(self._busy)
         copy._idle = list(self._idle)
+        copy._floors = {}
         copy._groups = self._groups
         copy._unready = self._unready
         room = self._rows + _SPARE_ROWS
@@ -194,8 +203,16 @@ class PoolCalendar:
         for `length_s`, and the counts to take from each cell. None when there is none.
 
         `held` are units per cell not confirmed free yet at `after`.
+
+        While capacity is only taken, never given back, no start found before becomes possible earlier, nor
+        for longer: each search goes on where the last one for as many units, no longer, ended.
         """
         offsets, cells = self._cells_of(within)
+        before = min(before, FOREVER - 1)
+        since = after
+        length, since_then, found = self._floors.get((within, count), (0, 0, 0))
+        if length <= length_s and since_then <= after < found:
+            since, after, held = since_then, found, None
         if held is None:
             held = self.nothing_held()
         start, group = kernels.earliest(
@@ -208,8 +225,9 @@ class PoolCalendar:
             count,
             length_s,
             after,
-            min(before, FOREVER - 1),
+            before,
         )
+        self._floors[within, count] = length_s, since, max(after, int(start) if group >= 0 else before + 1)
         if group < 0:
             return None
         own = cells[offsets[group] : offsets[group + 1]]

@@ -42,15 +42,15 @@ def walk(shadow: Pass, *, until: int | None = None) -> dict[int, Forecast]:
 
 def _expect(shadow: Pass, request: CapacityRequest) -> Placement | None:
     """Its earliest fit, not later than promised, and now taken."""
-    promise = shadow._lift(request)
+    promise = shadow.lift(request)
     latest = FOREVER if promise is None else promise.span.start
     placement = shadow.best(request, after=shadow.now, before=latest)
     if placement is None and promise is not None:  # due, but its hosts are not confirmed free yet
         placement = shadow.best(request, after=shadow.now)
     if placement is None:
-        shadow._drop(promise)
+        shadow.drop(promise)
     else:
-        shadow._take(request, placement)
+        shadow.hold(request, placement)
     return placement
 
 
@@ -119,16 +119,16 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
         for c in shadow.usable(request)
         if c.alternative == placement.alternative and c.pool.name == placement.pool
     )
-    best, name = _free_hosts_now(shadow, candidate)
+    idle = shadow.idle(candidate.pool.name, candidate.within)
     facts: dict[str, int | str] = {
         "need": candidate.count,
-        "best": best,
-        "where": name,
+        "best": idle.most,
+        "where": _name_of(candidate, idle.group),
         "at": placement.start,
         "total": len(candidate.pool.hosts),
     }
     hosts = "1 free host" if candidate.count == 1 else "{need} free hosts"
-    if best >= candidate.count:
+    if idle.most >= candidate.count:
         facts["length"] = candidate.length_s
         return Reason(
             code="BEHIND_OTHERS",
@@ -143,7 +143,7 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
             facts=facts,
         )
     facts["level"] = candidate.within or ""
-    facts["zone_free"] = sum(shadow.idle_in_groups(candidate.pool.name, candidate.within))
+    facts["zone_free"] = idle.total
     return Reason(
         code="NO_GROUP_WITH_ENOUGH_FREE",
         text=f"needs {hosts} in one {{level}}; the best, {{where}}, has {{best}} until {{at:time}}, "
@@ -152,12 +152,11 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
     )
 
 
-def _free_hosts_now(shadow: Pass, candidate: Candidate) -> tuple[int, str]:
-    free = shadow.idle_in_groups(candidate.pool.name, candidate.within)
-    best = max(range(len(free)), key=lambda g: (free[g], -g))
-    names = [d.name for d in candidate.pool.domains if d.level == candidate.within]
-    name = f"{names[best]} of {candidate.pool.name}" if names else candidate.pool.name
-    return free[best], name
+def _name_of(candidate: Candidate, group: int) -> str:
+    """What a group of the candidate's level is called: the pool itself where there are no levels."""
+    pool = candidate.pool
+    names = [d.name for d in pool.domains if d.level == candidate.within]
+    return f"{names[group]} of {pool.name}" if names else pool.name
 
 
 def why_never(request: CapacityRequest, snapshot: FleetSnapshot) -> Reason:

@@ -35,7 +35,7 @@ class PolicyOptions:
 
     queue_depth: int = 10_000
     protected_depth: int = 1
-    promise_depth: int = 1_000
+    promise_depth: int = 32
     promise_slack: float = 1.0
     promise_horizon_s: int = 7 * DAY
     promise_cap_accelerator_hours: int = 10_000

@@ -93,7 +93,8 @@ class Plan:
     """Decisions from one snapshot at one instant.
 
     `ledger_version` is the snapshot's; `look_again_at` is the earliest instant at which time alone
-    (a promise, a back-off, a not-before) makes another pass worthwhile, None when nothing will.
+    (a promise, a back-off, a not-before) makes another pass worthwhile, None when nothing will; `now` when
+    there is more to promise than one pass may.
     """
 
     ledger_version: int

@@ -17,10 +17,11 @@ from dws.model.time import FOREVER, Span
 from dws.model.topology import Fleet, HostState, HostStatus, Zone
 from dws.planner import invariants, snapshot
 from dws.planner.advise import quote
-from dws.planner.backfill import plan, standing, still_holds
+from dws.planner.backfill import plan, standing
 from dws.planner.explain import forecast
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Book, Move, Plan, Start, Withdraw
+from dws.planner.recheck import still_holds
 from tests.property.planner.oracle import a_pool
 
 OPTIONS = PolicyOptions(promise_horizon_s=10_000, promise_cap_accelerator_hours=10**9, max_wait_age_s=10**9)

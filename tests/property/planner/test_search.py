@@ -55,6 +55,29 @@ def test_earliest_is_earliest(seed: int) -> None:
     assert found > CASES // 4, "the cases must exercise both answers"
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_searches_that_go_on_where_the_last_ended_find_the_same(seed: int) -> None:
+    """What an earlier search ruled out could hide capacity that was given back since."""
+    for world, rng in small_worlds(20 + seed, 400):
+        calendar = a_calendar(world)
+        taken: list[tuple[int, int, tuple[Part, ...]]] = []
+        for _ in range(12):
+            count, length, within, after, before = a_question(rng, world)
+            after = rng.choice((0, 0, after))
+            count = rng.choice((count, 1))
+            fresh = a_calendar(world)
+            for start, end, parts in taken:
+                fresh.take(start, end, parts)
+            answer = calendar.earliest(count, length, within=within, after=after, before=before)
+            assert answer == fresh.earliest(count, length, within=within, after=after, before=before)
+            if taken and rng.random() < 0.3:
+                start, end, parts = taken.pop()
+                calendar.shift(start, end, parts, [p.count for p in parts], 1)
+            elif answer is not None and rng.random() < 0.6:
+                taken.append((answer[0], answer[0] + length, answer[1]))
+                calendar.take(*taken[-1])
+
+
 @pytest.mark.skipif(not kernels.IS_COMPILED, reason="numba is not installed: there is nothing to compare")
 def test_compiled_equals_interpreted() -> None:
     """The compiled kernels could differ from the functions they were compiled from."""

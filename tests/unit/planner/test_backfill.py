@@ -10,9 +10,10 @@ from dws.model.booking import OwnerKind
 from dws.model.demand import Demand
 from dws.model.topology import Fleet, HostState
 from dws.planner import invariants
-from dws.planner.backfill import plan, still_holds
+from dws.planner.backfill import plan
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Book, Decision, Move, Plan, Start, Withdraw
+from dws.planner.recheck import still_holds
 from dws.planner.snapshot import FleetSnapshot, build
 from tests.build import NOW, H, a_booking, a_fleet, a_pool, a_request, a_status, an_alternative, f1, f2
 
