@@ -29,18 +29,18 @@ class LocalMachine:
         self.pool = "local-cpu"
         self.shape = MachineShape(name="local-cpu", vcpus=1)
         self.hosts = tuple(f"local-cpu-{i}" for i in range(8))
+        self._made: list[LocalBackend] = []  # supervisors of all of them are children of this process
         self.backend = self.make()
-        self._former: list[LocalBackend] = []  # their supervisors are children of this process all the same
 
     def make(self) -> LocalBackend:
         """A backend as a server that starts would make it."""
-        return LocalBackend(self.state_dir, self.now, **self.settings)  # type: ignore[arg-type]
+        self._made.append(LocalBackend(self.state_dir, self.now, **self.settings))  # type: ignore[arg-type]
+        return self._made[-1]
 
     def now(self) -> int:
         return NOW
 
     def restart(self) -> None:
-        self._former.append(self.backend)
         self.backend = self.make()
 
     def until(self, holds: Callable[[], bool]) -> bool:
@@ -106,7 +106,7 @@ class LocalMachine:
 
     def _zombies(self, *, look: bool = False) -> list[int]:
         if look:
-            for backend in (*self._former, self.backend):
+            for backend in self._made:
                 backend.observe("")
         return [p.pid for p in process.everyone().values() if p.is_dead and p.parent == os.getpid()]
 

@@ -131,7 +131,7 @@ class LocalBackend:
     def release(self, order: Order, *, hard: bool = False) -> Delivery:
         """End what is there; what is not is given back already. GONE follows when nothing is left."""
         with self._lock, _disk():
-            there = [self._open[place] for place in _places(order) if place in self._open]
+            there = [watch for place in _places(order) if (watch := self._watch(place))]
             over = [watch.let_go(hard=hard, grace_s=order.grace_s) for watch in there]
             return Delivery(state=DeliveryState.DELIVERED if all(over) else DeliveryState.UNDER_WAY)
 
@@ -156,8 +156,8 @@ class LocalBackend:
         """Make `runs_until` the end of every instance of the order that is not over."""
         with self._lock, _disk():
             for place in _places(order):
-                if place in self._open:
-                    self._open[place].record.set_deadline(self._deadline(order))
+                if watch := self._watch(place):
+                    watch.record.set_deadline(self._deadline(order))
 
     def read_log(self, key: str, rank: int, *, offset: int, limit: int) -> tuple[bytes, int]:
         """Part of what an instance printed. Raises NotFound when no such instance is kept."""
@@ -196,13 +196,19 @@ class LocalBackend:
         """Make the record and start its supervisor. Either may have been done before, by a server that
         died in between too: the record is made once, and of several supervisors one stays."""
         record = self._record(order.key, instance.rank)
-        place = (order.key, instance.rank)
-        if record.make(self._fields(order, instance, record, port), self._deadline(order)):
-            self._open[place] = Watch(record)
-        watch = self._open.get(place)
+        record.make(self._fields(order, instance, record, port), self._deadline(order))
+        watch = self._watch((order.key, instance.rank))
         if watch is not None and watch.is_waiting:
             watch.child = _start_supervisor(record)
             self._children.append(watch)
+
+    def _watch(self, place: tuple[str, int]) -> Watch | None:
+        """The watch over an instance that is not over, whoever made it; None when there is no such one."""
+        if place not in self._open and place not in self._over:
+            record = self._record(*place)
+            if record.exists:
+                self._open[place] = Watch(record)
+        return self._open.get(place)
 
     def _fields(self, order: Order, instance: InstanceOrder, record: Record, port: int) -> Fields:
         workload = order.workload
@@ -252,9 +258,7 @@ class LocalBackend:
             if watch.is_told:
                 self._kept_bytes += watch.output_bytes
                 self._over[place] = self._open.pop(place)
-        for watch in self._children:
-            watch.reap()
-        self._children = [watch for watch in self._children if watch.child is not None]
+        self._children = [watch for watch in self._children if watch.has_child]
         self._prune()
 
     def _prune(self) -> None:

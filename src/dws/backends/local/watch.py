@@ -93,18 +93,18 @@ class Watch:
                 self._bury()
         return self.is_over
 
-    def reap(self) -> None:
-        """Take note that the supervisor ended, if it was this server's child."""
-        if self.child is not None and self.child.poll() is not None:
-            self.child = None
+    @property
+    def has_child(self) -> bool:
+        """True while its supervisor is a child of this server; asking also takes note of its end."""
+        return self.child is not None and self.child.poll() is None
 
     def _is_looked_after(self) -> bool:
         """Whether a supervisor is there, or may still come."""
         if self._supervisor is None:
-            starting = self.child is not None and self.child.poll() is None
+            may_come = self.child is None or self.has_child  # asked first: it may come in between
             claim = self.record.read(SUPERVISOR)
             if claim is None:
-                return starting or self.child is None
+                return may_come
             self._supervisor = identity_of_supervisor(claim) or (0, 0)
         return process.is_alive(self._supervisor)
 
