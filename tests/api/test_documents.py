@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from typing import Any
 
 import msgspec
@@ -151,3 +153,27 @@ def test_many_calls_at_once_are_all_answered(fresh: Served) -> None:
     with ThreadPoolExecutor(32) as pool:
         assert set(pool.map(submit, range(100))) == {200}
     assert len(fresh.owner.get(REQUESTS).json()["items"]) == 100
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_logs_have_no_values_of_variables_in_them(as_json: bool) -> None:
+    """A token in a variable would be in the log after the first error."""
+    program = (
+        "import structlog\n"
+        "from dws.telemetry import logging\n"
+        f"logging.configure('info', as_json={as_json})\n"
+        "def f(headers): return headers['nothing']\n"
+        "log = structlog.get_logger()\n"
+        "log.debug('too quiet'); log.info('call', status=200)\n"
+        "try: f({'authorization': 'se' + 'cret'})\n"
+        "except KeyError as error: log.error('trouble', exc_info=error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert "KeyError" in done.stderr
+    assert "secret" not in done.stderr
+    assert "too quiet" not in done.stderr
+    if as_json:
+        first, second = (json.loads(line) for line in done.stderr.splitlines())
+        assert (first["event"], first["status"], first["level"]) == ("call", 200, "info")
+        assert "Traceback" in second["exception"]

@@ -314,7 +314,7 @@ def test_a_wrong_query_is_named(served: Served, path: str, field: str) -> None:
 @pytest.mark.parametrize(
     "path",
     ["/", "/dws", "/dws/v1", "/dws/v2/clock", "/dws/v1/clock/", "//dws/v1/clock", f"{REQUESTS}/kept:dance"
-     , "/dws/v1/projects//requests", "/dws/v1/clock:", "/compute/v2/projects/p/zones", "/%ff%fe"],
+     , "/dws/v1/projects//requests", "/dws/v1/clock:", "/compute/v2/projects/p/zones", "/%ff%fe", "/%0A", f"{REQUESTS}/a%0Ab"],
 )  # fmt: skip
 def test_nothing_answers_where_nothing_is(served: Served, path: str) -> None:
     """A wrong address would be taken for something else."""

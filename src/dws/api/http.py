@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dws.api import openapi
@@ -88,11 +88,13 @@ def create_app(
             Route("/healthz", pages.health),
             Route("/metrics", pages.metrics),
             *routes,
-            Mount("", app=Dispatcher(registry, context, doorkeeper)),
         ],
         middleware=[Middleware(AccessLog, metrics=metrics), Middleware(Guard, doorkeeper=doorkeeper)],
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False
+    # Not a Mount: its pattern has no match for a path with a newline in it.
+    app.router.default = Dispatcher(registry, context, doorkeeper)
     app.state.bell = context.bell
     app.state.doorkeeper = doorkeeper
     app.state.registry = registry

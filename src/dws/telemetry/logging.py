@@ -1,6 +1,7 @@
 """Log set-up: for people on a terminal, one JSON object a line otherwise.
 
-Everything goes to standard error, so that what a command prints stays its own.
+Everything goes to standard error, so that what a command prints stays its own. Tracebacks have no
+values in them: they could be tokens.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ def configure(level: str = "info", *, as_json: bool | None = None) -> None:
     last: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if as_json
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        else [
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
     )
     structlog.configure(
         processors=[*shared, *last],

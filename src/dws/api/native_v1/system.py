@@ -10,8 +10,11 @@ from dws.api.native_v1 import convert
 from dws.api.native_v1.queries import UsageQuery
 from dws.model.access import Role
 from dws.model.errors import InvalidArgument
+from dws.model.time import DAY
 from dws.wire import native_v1 as wire
 from dws.wire.timefmt import format_instant
+
+ADVANCE_MAX_S: Final = 366 * DAY
 
 
 def clock(call: Call[None, NoQuery]) -> wire.Clock:
@@ -21,7 +24,10 @@ def clock(call: Call[None, NoQuery]) -> wire.Clock:
 
 def advance(call: Call[wire.AdvanceRequest, NoQuery]) -> wire.Clock:
     """Let a virtual clock run on."""
-    now = call.engine.advance(call.who, convert.duration(call.body.by, "by"))
+    seconds = convert.duration(call.body.by, "by")
+    if seconds > ADVANCE_MAX_S:
+        raise InvalidArgument("by: at most 366d at once", field="by")
+    now = call.engine.advance(call.who, seconds)
     return _clock(now, virtual=True)
 
 
