@@ -62,6 +62,8 @@ T = TypeVar("T")
 ROUNDS_MAX: Final = 10_000
 STUCK_AFTER_S: Final = 60
 CLOCK_KEY: Final = "virtual_now"
+START_OVER_S: Final = 3_600
+"""How often backends are asked for everything that is true instead of for news alone."""
 PLAN_REST: Final = 4.0
 PLAN_REST_MAX_S: Final = 0.5
 """After a pass the next one waits this many times as long as it took, at most so long: however deep the
@@ -187,7 +189,7 @@ class Engine:
         """One round without observing: carry out, fire, plan. Returns how much was done."""
         did = 0
         if now >= self._start_over_at:
-            self._start_over_at = now + self.policy.full_plan_interval_s
+            self._start_over_at = now + START_OVER_S
             for observer in self.observers:
                 observer.start_over()
         due = self._next_work()

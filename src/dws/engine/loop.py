@@ -20,6 +20,7 @@ from dws.engine.app import Engine
 from dws.engine.executing import Job
 from dws.engine.observing import Observer
 from dws.engine.ports import HasTimers
+from dws.planner import kernels
 
 CALLERS: Final = 16
 OBSERVE_EVERY_S: Final = 0.25
@@ -82,6 +83,7 @@ class Loop:
 
     def _drive(self) -> None:
         engine = self._engine
+        kernels.warm()
         while not self._stopping.is_set():
             engine.wake.clear()
             try:
