@@ -6,13 +6,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dws.backends.local import process
 from dws.backends.local.backend import LocalBackend
 from dws.backends.local.record import Record
+from dws.engine.ports import Backend
 from dws.model.resources import MachineShape
 
 PATIENCE_S = 30.0
@@ -36,6 +37,10 @@ class LocalMachine:
         """A backend as a server that starts would make it."""
         self._made.append(LocalBackend(self.state_dir, self.now, **self.settings))  # type: ignore[arg-type]
         return self._made[-1]
+
+    def answers_for(self, backends: Iterable[Backend]) -> None:
+        """Others make backends in this process too; their supervisors are to be waited for as well."""
+        self._made += [backend for backend in backends if isinstance(backend, LocalBackend)]
 
     def now(self) -> int:
         return NOW
