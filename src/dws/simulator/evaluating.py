@@ -151,17 +151,13 @@ def submission(job: Job, estimates: Estimates, chance: random.Random) -> Submit:
     return Submit(
         project=f"u-{job.user.lower()}" if job.user.isalnum() else "u",
         demand=Demand(
-            alternatives=(
-                Alternative(shape=SHAPE, count=job.size, duration_s=min(RUN_MAX_S, asked_s)),
-            )
+            alternatives=(Alternative(shape=SHAPE, count=job.size, duration_s=min(RUN_MAX_S, asked_s)),)
         ),
         workload=Workload(command=("run",), environment={"DWS_SIM_RUN_S": str(job.run_s)}),
     )
 
 
-def _arrive(
-    world: World, command: Submit, number: int, progress: Callable[[int], None] | None
-) -> None:
+def _arrive(world: World, command: Submit, number: int, progress: Callable[[int], None] | None) -> None:
     world.engine.submit(SYSTEM, command)
     if progress is not None:
         progress(number)

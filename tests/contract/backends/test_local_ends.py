@@ -203,6 +203,17 @@ def test_an_extension_moves_the_early_signal(machine: LocalMachine, watcher: Wat
     assert 4.0 <= clock() < 14.0
 
 
+def test_more_time_brings_another_early_signal(machine: LocalMachine, watcher: Watcher) -> None:
+    """A program that was given more time after its signal would not be told of its second end."""
+    program = Workload(command=DOES_NOT_LISTEN, signal_before_s=60)
+    wanted = order(machine, program=program, run_s=63)
+    machine.backend.provision(wanted)
+    assert machine.until(lambda: machine.output() == "ready\nno\n")
+    machine.backend.set_deadline(replace(wanted, runs_until=NOW + 66))
+    assert machine.until(lambda: machine.output() == "ready\nno\nno\n")
+    watcher.release(wanted, hard=True)
+
+
 def test_a_program_can_read_its_end(machine: LocalMachine, watcher: Watcher) -> None:
     """A training could not plan its last checkpoint, nor notice that it was given more time."""
     wanted = order(machine, program=Workload(command=("sh", "-c", 'cat "$DWS_DEADLINE_FILE"; sleep 600')))

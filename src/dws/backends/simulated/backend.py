@@ -287,9 +287,15 @@ class SimulatedBackend:
             self._say(machine.fact(why, detail=detail))
 
     def _true_now(self) -> list[Fact]:
-        """What instances and hosts are like, and the last word of those that are no more."""
+        """What instances and hosts are like, and the last word of those that are no more: whose exit was
+        the last word and who has been given back since has nothing left to say."""
         running = [m.fact(FactKind.RUNNING) for m in self._machines.values() if m.state == "running"]
-        return running + list(self._last_words.values())
+        last = [
+            fact
+            for fact in self._last_words.values()
+            if fact.kind is not FactKind.EXITED or (fact.key, fact.rank) in self._machines
+        ]
+        return running + last
 
     def _at(self, instant: int, happen: Callable[[], None]) -> None:
         self._number += 1

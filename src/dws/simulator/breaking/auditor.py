@@ -216,9 +216,7 @@ class Auditor:
     def _was_away_at(self, instant: int) -> bool:
         return any(start <= instant <= end for start, end in self._away)
 
-    def _is_what_was_asked(
-        self, told: Told, wanted: Alternative, pool: Pool, units: list[int]
-    ) -> None:
+    def _is_what_was_asked(self, told: Told, wanted: Alternative, pool: Pool, units: list[int]) -> None:
         shape = pool.shape
         count = wanted.count if wanted.shape else -(-wanted.count // max(1, shape.accelerators))
         if len(set(units)) != count:

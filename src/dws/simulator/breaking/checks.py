@@ -108,9 +108,7 @@ def _gang_is_whole(told: Told) -> None:
     """An active gang is whole but for what its owner gave back."""
     if told.phase != "ACTIVE" or told.held is None:
         return
-    missing = [
-        rank for rank, place in told.held.places.items() if not place.is_held and not place.is_leaving
-    ]
+    missing = [rank for rank, place in told.held.places.items() if not place.is_held and not place.is_leaving]
     if missing:
         raise Broken(f"'{told.name}' is active without its ranks {missing}")
     if not any(place.is_held for place in told.held.places.values()):
@@ -157,9 +155,6 @@ def _peak(bookings: list[Booking], pool: Pool, cell: int, now: int) -> int:
         if part.cell == cell
     ]
     return max(
-        (
-            sum(count for start, end, count in spans if start <= instant < end)
-            for instant, _, _ in spans
-        ),
+        (sum(count for start, end, count in spans if start <= instant < end) for instant, _, _ in spans),
         default=0,
     )

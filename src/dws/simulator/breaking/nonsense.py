@@ -25,9 +25,7 @@ from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.people import ANN, BOB, OLGA, VERA, Command
 
 
-def nonsense(
-    dice: random.Random, auditor: Auditor, fleet: Fleet, policy: PolicyOptions, now: int
-) -> Command:
+def nonsense(dice: random.Random, auditor: Auditor, fleet: Fleet, policy: PolicyOptions, now: int) -> Command:
     """One illegal command."""
     pool = dice.choice(fleet.pools)
     good = Alternative(shape=pool.shape.name, count=1, duration_s=60)
@@ -127,9 +125,7 @@ def _wrong_host(dice: random.Random, fleet: Fleet) -> Command:
     words, who, command, refusal = dice.choice(wrong)
     return dice.choice(
         (
-            Command(
-                words=words, act=lambda engine: engine.change_hosts(who, command), refusal=refusal
-            ),
+            Command(words=words, act=lambda engine: engine.change_hosts(who, command), refusal=refusal),
             Command(
                 words="ann applies a fleet",
                 act=lambda engine: engine.apply_fleet(ANN, fleet, confirm=True),
@@ -137,9 +133,7 @@ def _wrong_host(dice: random.Random, fleet: Fleet) -> Command:
             ),
             Command(
                 words="olga applies a fleet on no backend",
-                act=lambda engine: engine.apply_fleet(
-                    OLGA, replace(fleet, pools=nowhere), confirm=True
-                ),
+                act=lambda engine: engine.apply_fleet(OLGA, replace(fleet, pools=nowhere), confirm=True),
                 refusal=InvalidArgument,
             ),
         )

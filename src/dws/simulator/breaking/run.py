@@ -70,9 +70,7 @@ class Run:
         self.backend = SimulatedBackend(
             seed=scenario.seed, boot_s=scenario.boot_s, boot_jitter_s=scenario.boot_jitter_s
         )
-        self.world = World(
-            store=self.store, backend=self.backend, policy=scenario.policy, start=START
-        )
+        self.world = World(store=self.store, backend=self.backend, policy=scenario.policy, start=START)
         self.auditor = Auditor(self._fleet)
         self.weather = Weather(chance(scenario.seed, "weather"), self.backend, self.store, self._fleet)
         self.source = CommandSource(
@@ -131,9 +129,7 @@ class Run:
         names = tuple(f"{pool}/{fleet.pool(pool).hosts[unit]}" for pool, unit in unready)
         if names:
             repair = ChangeHosts(hosts=names, state="READY", confirm=True)
-            self.command(
-                Command(words="olga repairs all", act=lambda e: e.change_hosts(OLGA, repair))
-            )
+            self.command(Command(words="olga repairs all", act=lambda e: e.change_hosts(OLGA, repair)))
         end = self.now + LIVENESS_S
         for _ in range(LIVENESS_TICKS_MAX):
             left = [t for t in self.auditor.requests.values() if not t.is_over]

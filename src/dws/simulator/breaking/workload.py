@@ -171,18 +171,14 @@ class CommandSource:
             )
             return engine.amend(OLGA, command)
 
-        return self._about_one(
-            f"amend {change} of", now, lambda t: t.phase in ("PENDING", "BOOKED"), act
-        )
+        return self._about_one(f"amend {change} of", now, lambda t: t.phase in ("PENDING", "BOOKED"), act)
 
     def _cancel(self, now: int) -> Command:
         call_id = self._dice.choice(("", f"call-{self._number}"))
         command = self._about_one(
             "cancel",
             now,
-            lambda t: (
-                t.phase in ("PENDING", "BOOKED", "PROVISIONING") or (t.phase == "ENDING" and t.requeue)
-            ),
+            lambda t: t.phase in ("PENDING", "BOOKED", "PROVISIONING") or (t.phase == "ENDING" and t.requeue),
             lambda engine, t: engine.cancel(OLGA, t.project, str(t.id), call_id),
         )
         return command if command.reads else replace(command, call_id=call_id)
@@ -226,13 +222,9 @@ class CommandSource:
         ways: list[Command] = [
             Command(words="look at the queue", act=lambda e: e.queue(BOB), reads=True),
             Command(words="ann asks for a quote", act=lambda e: e.quote(ANN, "blue", demand), reads=True),
-            Command(
-                words="list requests", act=lambda e: e.list_requests(ANN, RequestQuery()), reads=True
-            ),
+            Command(words="list requests", act=lambda e: e.list_requests(ANN, RequestQuery()), reads=True),
             Command(words="look at the fleet", act=lambda e: e.fleet(BOB), reads=True),
-            Command(
-                words="sum up usage", act=lambda e: e.usage(OLGA, start=0, end=FOREVER), reads=True
-            ),
+            Command(words="sum up usage", act=lambda e: e.usage(OLGA, start=0, end=FOREVER), reads=True),
             Command(
                 words=f"olga asks who would lose {host}",
                 act=lambda e: e.change_hosts(OLGA, ChangeHosts(hosts=(host,), state="DOWN")),
