@@ -32,8 +32,10 @@ class Server:
         with log.open("ab") as file:
             began = file.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "dws.cli", "serve", *self._options]
-                + ["--listen", "127.0.0.1:0", "--state-dir", str(self.state_dir), "--log-level", "error"],
+                [
+                    *(sys.executable, "-m", "dws.cli", "serve", *self._options),
+                    *("--listen", "127.0.0.1:0", "--state-dir", str(self.state_dir), "--log-level", "error"),
+                ],
                 stdout=file,
                 stderr=file,
                 env={**os.environ, "DWS_STATE_DIR": str(self.state_dir)},

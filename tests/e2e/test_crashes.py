@@ -11,7 +11,6 @@ import httpx2
 import pytest
 
 import dws
-
 from tests.e2e.server import Server
 
 CLIENTS = 3

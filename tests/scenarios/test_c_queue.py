@@ -10,7 +10,7 @@ from dws.model.demand import Alternative
 from dws.model.errors import DwsError, FailedPrecondition, InvalidArgument, NeverFits
 from dws.model.request import RequestState
 from dws.planner.options import PolicyOptions
-from tests.scenarios.world import H, MONDAY_9, World, f1, f2
+from tests.scenarios.world import MONDAY_9, H, World, f1, f2
 
 ACTIVE, PENDING, BOOKED = RequestState.ACTIVE, RequestState.PENDING, RequestState.BOOKED
 

@@ -11,7 +11,7 @@ from dws.model.errors import FailedPrecondition
 from dws.model.request import EndReason, RequestState
 from dws.model.resources import Overheads
 from dws.planner.options import PolicyOptions
-from tests.scenarios.world import ANN, H, MONDAY_9, World, f1
+from tests.scenarios.world import ANN, MONDAY_9, H, World, f1
 
 S = RequestState
 

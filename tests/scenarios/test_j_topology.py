@@ -17,7 +17,7 @@ def test_j01_one_block_needed_and_the_free_hosts_are_split() -> None:
     world = World(f1())
     world.submit("a", hosts=1, hours=5)
     world.submit("b", hosts=2, hours=5, within="block")
-    assert len({h for h in world.hosts_of("b")}) == 2
+    assert len(set(world.hosts_of("b"))) == 2
     world.release("b", ranks=(0,))
     world.submit("x", gpus=16, hours=1, within="block")
     assert world.state("x") is not S.ACTIVE

@@ -8,7 +8,7 @@ from dws.model import events as ev
 from dws.model.errors import FailedPrecondition
 from dws.model.request import RequestState
 from dws.planner.options import PolicyOptions
-from tests.scenarios.world import H, MONDAY_9, OPERATOR, World, f1, f2
+from tests.scenarios.world import MONDAY_9, OPERATOR, H, World, f1, f2
 
 S = RequestState
 

@@ -14,7 +14,7 @@ from dws.model.booking import Part, Stage
 from dws.model.errors import NotFound, PermissionDenied, Unauthenticated
 from dws.model.request import RequestState
 from dws.planner.options import PolicyOptions
-from tests.scenarios.world import ANN, H, OPERATOR, World, f1
+from tests.scenarios.world import ANN, OPERATOR, H, World, f1
 
 VIEWER = Principal(name="vic", role=Role.VIEWER)
 STRANGER = Principal(name="sam", role=Role.USER, projects=("q",))
@@ -117,7 +117,7 @@ def test_every_change_says_who_and_why() -> None:
     )
     by_kind = {e.kind: e for e in world.engine.events(OPERATOR, limit=1000)}
     assert (by_kind["HostChanged"].actor, by_kind["HostChanged"].reason) == ("olga", "fan")
-    ended = [e for e in world.events(ev.Ended)]
+    ended = list(world.events(ev.Ended))
     assert [(e.name, e.actor) for e in ended] == [("x", "ann"), ("y", "olga")]
     assert all(e.reason for e in ended) and "fan" in ended[1].reason
     assert all(e.at and e.actor for e in world.engine.events(OPERATOR, limit=1000))

@@ -52,7 +52,7 @@ SECTIONS: Final = {
     "Try things out": {
         "demo": ("dws.cli.demo:demo", "The main job in two minutes, worth watching."),
         "clock": ("dws.cli.clock:clock", "The server's time; move it when it is virtual."),
-        "simulate": ("dws.cli.simulate:simulate", "The scheduler under simulated time: compare, or break it."),
+        "simulate": ("dws.cli.simulate:simulate", "The scheduler under simulated time: compare or break."),
         "planner": ("dws.cli.planner:planner", "The planner alone, on a snapshot file."),
     },
     "Other": {

@@ -14,8 +14,8 @@ class WorkKind(StrEnum):
     """What is to be done when the item is due.
 
     PROVISION, RELEASE and SET_DEADLINE call the backend; the others are timers on a request, except
-    OUTAGE_END (a host should be back), WATCHDOG (a look in case a wake-up was lost) and RETENTION. When time alone makes planning useful is
-    not work: each plan says when to look again.
+    OUTAGE_END (a host should be back), WATCHDOG (a look in case a wake-up was lost) and RETENTION.
+    When time alone makes planning useful is not work: each plan says when to look again.
     """
 
     PROVISION = "PROVISION"

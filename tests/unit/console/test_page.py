@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from tests.scenarios.world import ANN, OPERATOR, World, f1
+
 from dws.console.routes import front_page
 from dws.model.access import Principal, Role
-from tests.scenarios.world import ANN, OPERATOR, World, f1
 
 
 class Reader(HTMLParser):
