@@ -266,6 +266,10 @@ class Pass:
                 placement = self.with_slack(request, behind)
                 if placement is None:
                     continue
+            if placement.start == self.now:
+                # room that somebody promised elsewhere has left in this very pass
+                self._start(request, placement)
+                continue
             self._book(request, placement)
             promised[request.project] += self._accelerator_s(placement)
             behind[placement.pool] = max(behind[placement.pool], placement.start)

@@ -132,6 +132,17 @@ def test_the_alternative_that_finishes_first_wins_even_if_it_starts_later() -> N
     assert (made[1].placement.alternative, made[1].placement.start) == (1, NOW + H)
 
 
+def test_room_that_a_promise_leaves_in_this_very_pass_is_used_now() -> None:
+    """A request could be promised this instant, not started in it, and be told a second later that it is late."""
+    either = a_request(1, an_alternative(gpus=8, accelerator="a100"), an_alternative(gpus=8), booking=5)
+    whole = a_request(2, hosts=4, hours=2, priority=10, not_after=NOW + H // 2)
+    promise = a_booking(5, {0: 1}, start=NOW + H, end=NOW + 2 * H, owner=1)
+    seen = build(f2(), bookings=[promise], queue=[either, whole])
+    made = decided(seen, replace(POLICY, protected_depth=0))
+    assert made[1].placement.pool == "a100"  # type: ignore[union-attr]
+    assert starts(made) == {1, 2}
+
+
 def test_a_promise_that_is_due_is_not_let_pass_for_something_later() -> None:
     """A request could ignore its promised start because another form, not promised, would finish earlier."""
     either = a_request(1, an_alternative(hosts=1, hours=9), an_alternative(hosts=3, hours=2), booking=5)

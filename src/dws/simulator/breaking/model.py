@@ -11,6 +11,7 @@ from typing import Literal
 
 from dws.model.demand import Demand
 from dws.model.request import HostLossPolicy
+from dws.model.topology import Fleet
 
 Phase = Literal[
     "PENDING", "BOOKED", "PROVISIONING", "ACTIVE", "ENDING", "COMPLETED", "CANCELLED", "FAILED", "EXPIRED"
@@ -86,3 +87,14 @@ class Told:
     def is_over(self) -> bool:
         """True in a terminal state."""
         return self.phase in OVER
+
+
+def could_hold(fleet: Fleet, demand: Demand) -> bool:
+    """True when the empty fleet, as it is now, has room for some alternative."""
+    for wanted in demand.alternatives:
+        for pool in fleet.pools_in(wanted.locations):
+            kind = (wanted.shape or wanted.accelerator) in (pool.shape.name, pool.shape.accelerator)
+            per_host = 1 if wanted.shape else max(1, pool.shape.accelerators)
+            if kind and -(-wanted.count // per_host) <= pool.largest_group(wanted.within):
+                return True
+    return False

@@ -15,7 +15,7 @@ from dws.model.topology import Fleet
 from dws.simulator.breaking import checks
 from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.frail import FrailStore, SimulatedCrash
-from dws.simulator.breaking.model import Told
+from dws.simulator.breaking.model import Told, could_hold
 from dws.simulator.breaking.outcome import Broken, Outcome, line
 from dws.simulator.breaking.people import OLGA, Command, subjects
 from dws.simulator.breaking.scenario import Scenario, chance, draw
@@ -31,7 +31,9 @@ REPEAT_WITHIN_S: Final = DAY - 600
 TRIES_MAX: Final = 20
 LIVENESS_TICKS_MAX: Final = 20_000
 LIVENESS_S: Final = 30 * DAY
-STUCK_STEP_S: Final = 5
+STUCK_STEP_S: Final = 1
+"""What is due and does not get done, as when a lease must run out first, is looked at again so often: as the
+loop of a server does."""
 
 Repeatable = tuple[int, Command, tuple[int, ...]]
 
@@ -145,14 +147,7 @@ class Run:
         """Only what the fleet, as it has become, could never hold may wait for ever."""
         if told.phase not in ("PENDING", "BOOKED"):
             return True
-        fleet = self._fleet()
-        for wanted in told.demand.alternatives:
-            for pool in fleet.pools_in(wanted.locations):
-                kind = (wanted.shape or wanted.accelerator) in (pool.shape.name, pool.shape.accelerator)
-                per_host = 1 if wanted.shape else max(1, pool.shape.accelerators)
-                if kind and -(-wanted.count // per_host) <= pool.largest_group(wanted.within):
-                    return True
-        return False
+        return could_hold(self._fleet(), told.demand)
 
     # --- commands -----------------------------------------------------------------------------
 

@@ -16,13 +16,13 @@ from dws.engine.commands import Amend, ChangeHosts, Extend, Release, Submit
 from dws.engine.ports import RequestQuery
 from dws.model.access import Principal
 from dws.model.demand import Alternative, Demand
-from dws.model.errors import DwsError, FailedPrecondition, NotFound
+from dws.model.errors import DwsError, FailedPrecondition, NeverFits, NotFound
 from dws.model.request import HostLossPolicy, Workload
 from dws.model.time import FOREVER
 from dws.model.topology import Domain, Fleet, HostState, Pool
 from dws.planner.options import PolicyOptions
 from dws.simulator.breaking.auditor import Auditor
-from dws.simulator.breaking.model import OVER, Told
+from dws.simulator.breaking.model import OVER, Told, could_hold
 from dws.simulator.breaking.nonsense import nonsense
 from dws.simulator.breaking.people import ANN, BOB, OLGA, USERS, Command
 
@@ -134,17 +134,25 @@ class CommandSource:
     # --- changing one's mind ------------------------------------------------------------------
 
     def _about_one(
-        self, verb: str, now: int, legal: Callable[[Told], bool], act: Callable[[Engine, Told], object]
+        self,
+        verb: str,
+        now: int,
+        legal: Callable[[Told], bool],
+        act: Callable[[Engine, Told], object],
+        never_fits: Callable[[Told], bool] | None = None,
     ) -> Command:
-        """A command about some request that is not put away, in whatever state; nobody's is not found."""
+        """A command about some request that is not put away, in whatever state; nobody's is not found. It
+        may be refused as well when the fleet has shrunk so far that the request `never_fits`."""
         told = self._some([t for t in self._auditor.requests.values() if not t.deleted])
         if told is None:
             return self._look(now)
         refusal: type[DwsError] | None = None if legal(told) else FailedPrecondition
+        shrunk = refusal is None and never_fits is not None and never_fits(told)
         return Command(
             words=f"{verb} '{told.name}' ({told.phase})",
             act=lambda engine: act(engine, told),
-            refusal=refusal,
+            refusal=NeverFits if shrunk else refusal,
+            may_refuse=shrunk,
         )
 
     def _some(self, those: list[Told]) -> Told | None:
@@ -171,7 +179,11 @@ class CommandSource:
             )
             return engine.amend(OLGA, command)
 
-        return self._about_one(f"amend {change} of", now, lambda t: t.phase in ("PENDING", "BOOKED"), act)
+        def too_large_now(told: Told) -> bool:
+            return wait_s is not None and not could_hold(self._fleet(), told.demand)
+
+        legal = lambda t: t.phase in ("PENDING", "BOOKED")  # noqa: E731
+        return self._about_one(f"amend {change} of", now, legal, act, never_fits=too_large_now)
 
     def _cancel(self, now: int) -> Command:
         call_id = self._dice.choice(("", f"call-{self._number}"))
