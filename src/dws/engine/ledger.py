@@ -54,9 +54,12 @@ def _place(w: Write, request: CapacityRequest, placement: Placement, stage: Stag
 
 
 def set_end(w: Write, booking_id: BookingId, end: int) -> None:
-    """A live booking now ends at `end`: trimmed on delivery, moved by an extension or an overrun."""
+    """A live booking now ends at `end`: trimmed on delivery, moved by an extension or an overrun. Harmless
+    when it ends there already."""
     booking = w.books.bookings[booking_id]
     span = Span(booking.span.start, max(booking.span.start, end))
+    if span == booking.span:
+        return
     w.put_booking(evolve(booking, span=span, version=booking.version + 1))
 
 
