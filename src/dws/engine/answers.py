@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from dws.model.request import CapacityRequest, RequestState
+from dws.model.reservation import Reservation
 from dws.model.topology import HostStatus, Pool, Zone
 from dws.planner.plan import Extension, Forecast
 
@@ -144,3 +146,76 @@ class Health:
     states: Mapping[RequestState, int]
     oldest_due_s: int
     stuck: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationView:
+    """A reservation as a reader sees it. `in_use` are hosts that work inside it holds now, `waiting`
+    requests inside that wait, `inside` what runs or waits in it; `hosts` are its hosts' names once it has
+    started. `cost_micros` is for the whole window."""
+
+    reservation: Reservation
+    in_use: int = 0
+    waiting: int = 0
+    inside: tuple[CapacityRequest, ...] = ()
+    hosts: tuple[str, ...] = ()
+    cost_micros: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationPage:
+    """A page of reservations; `next_after` continues the list, None at its end."""
+
+    items: tuple[ReservationView, ...]
+    next_after: int | None
+
+
+class BarKind(StrEnum):
+    """What a bar of the calendar is."""
+
+    RESERVATION = "RESERVATION"
+    PROMISE = "PROMISE"
+    RUN = "RUN"
+    OUTAGE = "OUTAGE"
+    MAINTENANCE = "MAINTENANCE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One booking on the calendar. `name` and `project` are empty where the reader may not see whose it
+    is; `parent` names the reservation it lies inside."""
+
+    kind: BarKind
+    pool: str
+    count: int
+    start: int
+    end: int
+    name: str = ""
+    project: str = ""
+    state: str = ""
+    own: bool = False
+    parent: str = ""
+    in_use: int = 0
+    short: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolCalendarView:
+    """A pool's bookings over the asked span, and its free hosts as steps: (from when, how many)."""
+
+    pool: str
+    zone: str
+    shape: str
+    hosts: int
+    bars: tuple[Bar, ...]
+    free: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalendarView:
+    """The calendar of the fleet over [start, end), as one reader may see it."""
+
+    now: int
+    start: int
+    end: int
+    pools: tuple[PoolCalendarView, ...]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from dws.model.demand import Alternative, Demand
 from dws.model.request import HostLossPolicy, Workload
+from dws.model.reservation import DEFAULT_TERMS, Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,3 +79,59 @@ class ChangeHosts:
     reason: str = ""
     until: int = 0
     confirm: bool = False
+
+
+# --- reservations -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """Book capacity from `start` to `start + alternative.duration_s`. The first of the alternative's
+    locations with room is taken. `start_in_s`, when given, is from now instead of `start`. `time_zone` is
+    the zone its owner thinks in. With `dry_run` nothing is booked."""
+
+    project: str
+    name: str
+    alternative: Alternative
+    start: int = 0
+    start_in_s: int | None = None
+    terms: Terms = DEFAULT_TERMS
+    description: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    time_zone: str = ""
+    dry_run: bool = False
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmendReservation:
+    """Change a reservation in one step; None keeps what is. `count` is in hosts. An open one may change
+    its end, count, terms and texts; one that has not started everything."""
+
+    project: str
+    name: str
+    new_name: str | None = None
+    start: int | None = None
+    end: int | None = None
+    count: int | None = None
+    terms: Terms | None = None
+    description: str | None = None
+    labels: dict[str, str] | None = None
+    time_zone: str | None = None
+    dry_run: bool = False
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seek:
+    """Search the calendar for windows: a start in [start_from, start_to], an end at or before `end_to`
+    (0: no bound), a length from `min_s` to `max_s`. Holds nothing."""
+
+    project: str
+    alternative: Alternative
+    start_from: int
+    start_to: int
+    min_s: int
+    max_s: int
+    end_to: int = 0
+    limit: int = 10

@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 from dws.model.booking import Booking
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.request import CapacityRequest, RequestState, Workload
+from dws.model.reservation import Reservation, ReservationState
 from dws.model.resources import MachineShape
 from dws.model.topology import Fleet, HostStatus
 from dws.model.usage import UsageRecord
@@ -36,6 +37,22 @@ class RequestQuery:
     states: tuple[RequestState, ...] = ()
     array: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    include_deleted: bool = False
+    newest_first: bool = False
+    after: int | None = None
+    limit: int = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationQuery:
+    """Which reservations to list; fields and order as in `RequestQuery`. `series` restricts to the
+    occurrences of one series, `ends_after` to windows that end behind that instant."""
+
+    project: str = ""
+    projects: tuple[str, ...] = ()
+    states: tuple[ReservationState, ...] = ()
+    series: str = ""
+    ends_after: int = 0
     include_deleted: bool = False
     newest_first: bool = False
     after: int | None = None
@@ -68,6 +85,15 @@ class Reader(Protocol):
 
     def count_requests(self) -> dict[RequestState, int]:
         """How many requests there are in each state, deleted ones not counted."""
+
+    def reservation(self, reservation_id: int) -> Reservation | None:
+        """The reservation of that id, None when there is none (deleted ones are returned)."""
+
+    def reservation_named(self, project: str, name: str) -> Reservation | None:
+        """The newest reservation of that name that is not deleted, None when there is none."""
+
+    def reservations(self, query: ReservationQuery) -> list[Reservation]:
+        """At most `query.limit` reservations in id order."""
 
     def booking(self, booking_id: int) -> Booking | None:
         """The booking of that id in any stage, None when there is none."""
@@ -114,7 +140,7 @@ class Reader(Protocol):
         """Closed usage records overlapping [start, end)."""
 
     def largest_id(self) -> int:
-        """The largest id of any request or booking kept, ended ones included; 0 when there is none."""
+        """The largest id of any request, reservation or booking kept, ended ones included; 0 when there is none."""
 
     def ledger_version(self) -> int:
         """Grows with every commit that changed a booking, a waiting request, a host or the fleet."""
@@ -139,6 +165,9 @@ class Transaction(Reader, Protocol):
         Raises Conflict when the stored version is not `request.version - 1`, AlreadyExists when an
         inserted id exists.
         """
+
+    def put_reservation(self, reservation: Reservation) -> None:
+        """Insert or replace, by version as `put_request`."""
 
     def put_booking(self, booking: Booking) -> None:
         """Insert or replace, by version as `put_request`; keeps one row a drawn unit.
@@ -186,8 +215,8 @@ class Transaction(Reader, Protocol):
         """Grow the ledger's version by one and return it."""
 
     def forget_before(self, instant: int, *, limit: int) -> int:
-        """Drop at most `limit` requests that ended before `instant`, with their bookings, events and
-        idempotent replies; returns how many. Usage records stay."""
+        """Drop at most `limit` requests and reservations that ended before `instant`, with their bookings,
+        events and idempotent replies; returns how many. Usage records stay."""
 
 
 class Store(Protocol):

@@ -51,6 +51,11 @@ class Part:
             raise ValueError(f"part of {self.count} units cannot list {len(self.units)}")
 
 
+def calendar_name(pool: str, parent: int = 0) -> str:
+    """How the calendar of a pool, or of the booking `parent` in it, is called."""
+    return f"{pool}/{parent}" if parent else pool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Booking:
     """One claim. `parent` 0 is the fleet itself; another number is the booking this one lies inside.
@@ -67,6 +72,11 @@ class Booking:
     parts: tuple[Part, ...]
     parent: int = 0
     version: int = 1
+
+    @property
+    def calendar(self) -> str:
+        """The name of the calendar it is in: its pool's, or that of the reservation it lies inside."""
+        return calendar_name(self.pool, self.parent)
 
     @property
     def count(self) -> int:

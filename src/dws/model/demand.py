@@ -7,14 +7,22 @@ alternative is ever held; the first to finish wins, ties go to the one listed fi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from dws.model.errors import InvalidArgument
 from dws.model.time import FOREVER
 
 
+UNTIL_END: Final = 0
+"""The duration of a run inside a reservation that lasts to the reservation's end."""
+NO_RESERVATION: Final = 0
+ANY_RESERVATION: Final = -1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """One acceptable form: `count` of something, together, for `duration_s` seconds.
+    """One acceptable form: `count` of something, together, for `duration_s` seconds (`UNTIL_END`: to the
+    end of the reservation it runs in).
 
     With `shape` set, `count` is instances of that machine shape; with `accelerator` set (a type or its
     alias, `h100`), `count` is accelerators. `locations` are zones or regions, empty for anywhere.
@@ -42,7 +50,7 @@ class Alternative:
                 "(for work without accelerators ask for a CPU machine shape)",
                 field="count",
             )
-        if self.duration_s < 1:
+        if self.duration_s < UNTIL_END:
             raise InvalidArgument(
                 f"duration: {self.duration_s} s is not possible, at least 1 s is needed, "
                 "for example '4h' or '90m'",
@@ -54,12 +62,14 @@ class Alternative:
 class Demand:
     """Ordered alternatives and the window in which the start must lie.
 
-    The start is at or after `not_before` and at or before `not_after`.
+    The start is at or after `not_before` and at or before `not_after`. `reservation` is the id of the
+    reservation it must run in, ANY_RESERVATION for one that is open to it (else outside), or NO_RESERVATION.
     """
 
     alternatives: tuple[Alternative, ...]
     not_before: int = 0
     not_after: int = FOREVER
+    reservation: int = NO_RESERVATION
 
     def __post_init__(self) -> None:
         if not self.alternatives:
@@ -67,4 +77,12 @@ class Demand:
         if self.not_after < self.not_before:
             raise InvalidArgument(
                 "wait: the latest start lies before the earliest start", field="not_after"
+            )
+        if self.reservation < ANY_RESERVATION:
+            raise InvalidArgument(f"reservation: no reservation has id {self.reservation}", field="reservation")
+        if self.reservation <= 0 and any(a.duration_s == UNTIL_END for a in self.alternatives):
+            raise InvalidArgument(
+                "duration: 0 s is not possible, at least 1 s is needed, for example '4h' or '90m' "
+                "(only a run inside a named reservation may be left to last to its end)",
+                field="duration",
             )

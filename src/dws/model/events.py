@@ -13,12 +13,15 @@ from enum import StrEnum
 from dws.model.demand import Demand
 from dws.model.names import BookingId
 from dws.model.request import CapacityRequest, EndReason, Grant, HostLossPolicy, Instance, Workload
+from dws.model.reservation import Reservation, Terms
+from dws.model.time import Span
 
 
 class SubjectKind(StrEnum):
     """What an event is about."""
 
     REQUEST = "REQUEST"
+    RESERVATION = "RESERVATION"
     HOST = "HOST"
     FLEET = "FLEET"
     SYSTEM = "SYSTEM"
@@ -174,7 +177,9 @@ class CancelRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowClosed:
-    """The request waited as long as it was willing to."""
+    """The request waited as long as it was willing to, or as `cause` says."""
+
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +208,120 @@ class Overran:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
+    """The record was put away; its name is free."""
+
+
+# --- about a reservation ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationAsked:
+    """A reservation was asked for and there is room: its capacity is booked, or held until approved."""
+
+    reservation: Reservation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationApproved:
+    """It is approved: its capacity is booked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationDeclined:
+    """Nobody approved it in time, or somebody said no."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationAmended:
+    """Its owner changed it: everything that can be changed, as it is from now on."""
+
+    name: str
+    window: Span
+    count: int
+    pool: str
+    zone: str
+    terms: Terms
+    description: str
+    labels: dict[str, str]
+    time_zone: str
+    lock_at: int
+    cancel_until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationLocked:
+    """The lock time has come: it cannot be changed any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationStarted:
+    """Its window has begun and its hosts are being collected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationDelivered:
+    """All of its hosts are there, `late_s` after its start."""
+
+    late_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationDegraded:
+    """It lacks `short` hosts; `cause` says why."""
+
+    short: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationRestored:
+    """It lacks nothing any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationUsed:
+    """Work runs in it, for the first time since it was idle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationIdle:
+    """Nothing runs in it any more, or nothing has for `idle_s` seconds and its owner was told."""
+
+    idle_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationWarned:
+    """The end is `lead_s` seconds away and the owner has been told."""
+
+    lead_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationCancelled:
+    """Its owner, or an operator, no longer wants it: nothing of it had started."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationClosing:
+    """It is over, by time or early; what still runs in it is being stopped."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationClosed:
+    """It is over and its hosts are free."""
+
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationDeleted:
     """The record was put away; its name is free."""
 
 
@@ -261,7 +380,25 @@ RequestEvent = (
     | Overran
     | Deleted
 )
-EventBody = RequestEvent | HostChanged | FleetApplied | Noted
+ReservationEvent = (
+    ReservationAsked
+    | ReservationApproved
+    | ReservationDeclined
+    | ReservationAmended
+    | ReservationLocked
+    | ReservationStarted
+    | ReservationDelivered
+    | ReservationDegraded
+    | ReservationRestored
+    | ReservationUsed
+    | ReservationIdle
+    | ReservationWarned
+    | ReservationCancelled
+    | ReservationClosing
+    | ReservationClosed
+    | ReservationDeleted
+)
+EventBody = RequestEvent | ReservationEvent | HostChanged | FleetApplied | Noted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,7 @@ class EndReason(StrEnum):
     WAIT_LIMIT = "WAIT_LIMIT"
     PROVISIONING_FAILED = "PROVISIONING_FAILED"
     HOST_LOST = "HOST_LOST"
+    RESERVATION_ENDED = "RESERVATION_ENDED"
 
 
 class HostLossPolicy(StrEnum):

@@ -13,7 +13,8 @@ from enum import StrEnum
 class WorkKind(StrEnum):
     """What is to be done when the item is due.
 
-    PROVISION, RELEASE and SET_DEADLINE call the backend; the others are timers on a request, except
+    PROVISION, RELEASE and SET_DEADLINE call the backend; the others are timers on a request or, from
+    APPROVAL_EXPIRY on, on a reservation, except
     OUTAGE_END (a host should be back), WATCHDOG (a look in case a wake-up was lost) and RETENTION.
     When time alone makes planning useful is not work: each plan says when to look again.
     """
@@ -30,6 +31,12 @@ class WorkKind(StrEnum):
     OUTAGE_END = "OUTAGE_END"
     WATCHDOG = "WATCHDOG"
     RETENTION = "RETENTION"
+    APPROVAL_EXPIRY = "APPROVAL_EXPIRY"
+    RESERVATION_LOCK = "RESERVATION_LOCK"
+    RESERVATION_START = "RESERVATION_START"
+    RESERVATION_WARN = "RESERVATION_WARN"
+    RESERVATION_IDLE = "RESERVATION_IDLE"
+    RESERVATION_END = "RESERVATION_END"
 
     @property
     def calls_backend(self) -> bool:
@@ -44,7 +51,7 @@ _OF_BACKENDS = (WorkKind.PROVISION, WorkKind.RELEASE, WorkKind.SET_DEADLINE)
 class WorkItem:
     """One thing due. `due_at` is domain time; `lease_until` is process time, 0 when not leased.
 
-    `subject` is the request's id (0 for the fleet); `tag` tells items of one kind apart
+    `subject` is the request's or reservation's id (0 for the fleet); `tag` tells items of one kind apart
     (the attempt, the lead time of a warning).
     """
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
 
 from dws.model.request import HostLossPolicy
-from dws.model.time import DAY, MINUTE
+from dws.model.time import DAY, HOUR, MINUTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,16 @@ class PolicyOptions:
     `retry_backoff_s` doubling to `retry_backoff_max_s`, at most `attempts_max` times (0: no limit);
     instances unseen for `unreachable_grace_s` are given up for lost. Records of finished requests and
     their events are kept `retention_s`.
+
+    Calendar: a reservation starts at most `calendar_horizon_s` and at least `reservation_notice_s` ahead,
+    and lasts `reservation_min_s` … `reservation_max_s`, or exactly one of `reservation_lengths_s` where
+    there are any. It can be changed and cancelled until `reservation_lock_s` before its start (at the latest
+    `reservation_cancel_s` before it for cancelling), where `reservation_amend` and `reservation_cancel`
+    allow that at all. All
+    reservations of a pool together take at most `calendar_share` of it at any instant. With
+    `reservation_approval = "approver"` an operator approves each one within `approval_expiry_s`. A start
+    at most `past_tolerance_s` ago means now. Nothing running in it for `no_show_warn_s` is told to its
+    owner, and for `no_show_release_s` ends it (0: never).
     """
 
     run_duration_min_s: int = 1
@@ -51,6 +63,23 @@ class PolicyOptions:
     overrun_step_s: int = MINUTE
     retention_s: int = 30 * DAY
 
+    calendar_horizon_s: int = 56 * DAY
+    reservation_min_s: int = MINUTE
+    reservation_max_s: int = 90 * DAY
+    reservation_lengths_s: tuple[int, ...] = ()
+    reservation_notice_s: int = 0
+    reservation_lock_s: int = 15 * MINUTE
+    reservation_amend: Literal["until_lock", "never"] = "until_lock"
+    reservation_cancel: Literal["until_lock", "never"] = "until_lock"
+    reservation_cancel_s: int = 0
+    reservation_approval: Literal["auto", "approver"] = "auto"
+    approval_expiry_s: int = DAY
+    calendar_share: float = 1.0
+    past_tolerance_s: int = MINUTE
+    reservation_warning_leads_s: tuple[int, ...] = (DAY, HOUR, 10 * MINUTE)
+    no_show_warn_s: int = 0
+    no_show_release_s: int = 0
+
     def __post_init__(self) -> None:
         if not 1 <= self.run_duration_min_s <= self.run_duration_max_s:
             raise ValueError("run_duration_min_s must lie between 1 and run_duration_max_s")
@@ -58,6 +87,27 @@ class PolicyOptions:
             raise ValueError("promise_slack must not be negative")
         if self.retry_backoff_s < 1:
             raise ValueError("retry_backoff_s must be at least 1")
+        if not 1 <= self.reservation_min_s <= self.reservation_max_s:
+            raise ValueError("reservation_min_s must lie between 1 and reservation_max_s")
+        if not 0 <= self.calendar_share <= 1:
+            raise ValueError("calendar_share must lie between 0 and 1")
 
 
 DEFAULT_POLICY = PolicyOptions()
+
+PRESETS: Final[Mapping[str, PolicyOptions]] = MappingProxyType(
+    {
+        "default": DEFAULT_POLICY,
+        "seed": PolicyOptions(reservation_lengths_s=(7 * DAY, 14 * DAY), reservation_amend="never"),
+        "google": PolicyOptions(
+            run_duration_min_s=10 * MINUTE,
+            never_fits="wait",
+            calendar_horizon_s=60 * DAY,
+            reservation_min_s=DAY,
+            reservation_notice_s=87 * HOUR,
+            reservation_lock_s=56 * DAY,
+            reservation_amend="never",
+        ),
+    }
+)
+"""Policies by name: an own fleet's, the one the public service announced, and its numbers of today."""

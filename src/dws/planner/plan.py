@@ -168,3 +168,39 @@ class Extension:
     asked_s: int
     longest_s: int
     reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowOption:
+    """One window of a reservation that could be booked now, unchanged.
+
+    `reason` says what speaks for it beside the others.
+    """
+
+    pool: str
+    zone: str
+    shape: str
+    count: int
+    within: str | None
+    window: Span
+    parts: tuple[Part, ...]
+    cost_micros: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneLoss:
+    """Why a zone, or one of its pools, offers no window."""
+
+    zone: str
+    pool: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Windows that would be confirmed now, best first, and why each other zone has none. Not a hold."""
+
+    now: int
+    options: tuple[WindowOption, ...]
+    lost: tuple[ZoneLoss, ...]
