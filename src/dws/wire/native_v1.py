@@ -124,6 +124,88 @@ class BackupRequest(Wire, omit_defaults=True):
     path: str
 
 
+class Share(Wire, omit_defaults=True):
+    """A project that may use a reservation too, at most `hostsMax` hosts at once (0: no limit of its own)."""
+
+    project: str
+    hosts_max: int = 0
+
+
+class ReserveBody(Wire, omit_defaults=True):
+    """POST /dws/v1/projects/{project}/reservations. Checked at once: booked, or refused with the nearest
+    windows that would fit.
+
+    What is wanted is told as in `Alternative`, `duration` being the length of the window. `start` is an
+    RFC 3339 instant with an offset, or the local time of `timeZone`, or relative to the server's time
+    ("in 5m"). `timeZone` is the zone (`Europe/Berlin`) its owner thinks in. `specificOnly`: only requests
+    that name it may use it. `atEnd` is "stop" or "delete". `requestHostsMax` and `requestRunMax` bound
+    each request inside it (0: no bound). With `dryRun` nothing is booked.
+    """
+
+    name: str
+    start: str
+    duration: str | int
+    accelerators: str = ""
+    machine: str = ""
+    count: int = 0
+    locations: list[str] = []
+    within: str | None = None
+    time_zone: str = ""
+    shares: list[Share] = []
+    specific_only: bool = True
+    at_end: str = ""
+    request_hosts_max: int = 0
+    request_run_max: str | int = 0
+    description: str = ""
+    labels: dict[str, str] = {}
+    dry_run: bool = False
+
+
+class AmendReservationBody(Wire, omit_defaults=True):
+    """PATCH …/reservations/{name}. What is left out stays; all of it happens, or nothing. `count` is in
+    hosts; `end` and `duration` say the same thing, so that at most one is given. A new `start` alone moves
+    the window as it is."""
+
+    name: str | None = None
+    start: str | None = None
+    end: str | None = None
+    duration: str | int | None = None
+    count: int | None = None
+    time_zone: str | None = None
+    shares: list[Share] | None = None
+    specific_only: bool | None = None
+    at_end: str | None = None
+    request_hosts_max: int | None = None
+    request_run_max: str | int | None = None
+    description: str | None = None
+    labels: dict[str, str] | None = None
+    dry_run: bool = False
+
+
+class AdviseBody(Wire, omit_defaults=True):
+    """POST …/projects/{project}:advise. Windows of `duration` at least and `durationMax` at most (empty: of
+    exactly `duration`) that start from `startFrom` to `startTo` and end by `endBy` (empty: no bound)."""
+
+    duration: str | int
+    start_from: str = ""
+    start_to: str = ""
+    end_by: str = ""
+    duration_max: str | int = ""
+    accelerators: str = ""
+    machine: str = ""
+    count: int = 0
+    locations: list[str] = []
+    within: str | None = None
+    time_zone: str = ""
+    limit: int = 10
+
+
+class DecideBody(Wire, omit_defaults=True):
+    """POST …/reservations/{name}:approve and :decline. `reason` is told to the owner."""
+
+    reason: str = ""
+
+
 # --- what is answered -------------------------------------------------------------------------
 
 
@@ -333,6 +415,154 @@ class ApplyFleetAnswer(Answer):
     version: int
     lines: list[str]
     applied: bool
+
+
+class Inside(Answer):
+    """A request that runs or waits inside a reservation. `endsAt` is empty until delivered."""
+
+    name: str
+    project: str
+    state: str
+    hosts: int
+    ends_at: str
+
+
+class Reservation(Answer):
+    """A future reservation. Empty strings are instants not reached, or that do not apply.
+
+    `count` is hosts booked and `short` how many of them it lacks (it is degraded while that is not 0);
+    `inUse` hosts are held by requests inside it and `waiting` requests wait inside. `lockAt` is when it can
+    no longer be changed, `cancelUntil` the last instant of a free cancellation, `approveBy` when an approval
+    would come too late. `sequence` counts its changes. `cost` is decimal, for the whole window; `hosts` and
+    `inside` are empty except where one reservation is got by name.
+    """
+
+    id: str
+    name: str
+    project: str
+    principal: str
+    state: str
+    start: str
+    end: str
+    duration_s: int
+    time_zone: str
+    pool: str
+    zone: str
+    machine: str
+    count: int
+    within: str | None
+    short: int
+    in_use: int
+    waiting: int
+    shares: list[Share]
+    specific_only: bool
+    at_end: str
+    request_hosts_max: int
+    request_run_max_s: int
+    description: str
+    labels: dict[str, str]
+    series: str
+    created_at: str
+    lock_at: str
+    approve_by: str
+    cancel_until: str
+    opened_at: str
+    used_at: str
+    ended_at: str
+    end_message: str
+    sequence: int
+    version: int
+    cost: str
+    hosts: list[str]
+    inside: list[Inside]
+
+
+class ReservationList(Answer):
+    """A page; `nextPageToken` is empty at the end."""
+
+    items: list[Reservation]
+    next_page_token: str = ""
+
+
+class WindowOption(Answer):
+    """A window that could be booked now, unchanged. `reason` says what speaks for it beside the others;
+    `cost` is decimal, for the whole window, in the fleet's currency."""
+
+    pool: str
+    zone: str
+    machine: str
+    count: int
+    within: str | None
+    start: str
+    end: str
+    duration_s: int
+    cost: str
+    currency: str
+    reason: Reason
+
+
+class ZoneLoss(Answer):
+    """Why a zone, or one of its pools, offers no window."""
+
+    zone: str
+    pool: str
+    reason: Reason
+
+
+class Advice(Answer):
+    """Windows, best first, and why each other zone has none. Not a hold."""
+
+    now: str
+    options: list[WindowOption]
+    lost: list[ZoneLoss]
+    hold: bool = False
+
+
+class Bar(Answer):
+    """One booking on the calendar. `kind` is "RESERVATION", "PROMISE", "RUN", "OUTAGE" or "MAINTENANCE".
+
+    `name` and `project` are empty where the reader may not see whose it is; `own` is true for bookings of
+    the reader's projects; `parent` names the reservation it lies inside. An `end` that is not known is empty.
+    """
+
+    kind: str
+    count: int
+    start: str
+    end: str
+    name: str
+    project: str
+    state: str
+    own: bool
+    parent: str
+    in_use: int
+    short: int
+
+
+class FreeStep(Answer):
+    """From `start` until the next step so many `hosts` are free."""
+
+    start: str
+    hosts: int
+
+
+class PoolCalendar(Answer):
+    """A pool's bookings over the asked span, and its free hosts as steps."""
+
+    pool: str
+    zone: str
+    machine: str
+    hosts: int
+    bars: list[Bar]
+    free: list[FreeStep]
+
+
+class CalendarView(Answer):
+    """GET /dws/v1/calendar: the calendar of the fleet over [start, end), as one reader may see it."""
+
+    now: str
+    start: str
+    end: str
+    pools: list[PoolCalendar]
 
 
 class Event(Answer):
