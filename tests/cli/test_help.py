@@ -82,7 +82,7 @@ def test_help_loads_neither_server_nor_http_nor_drawing() -> None:
         "import sys; from dws.cli.main import cli\n"
         "try: cli.main(['--help'], prog_name='dws')\n"
         "except SystemExit: pass\n"
-        "heavy = ('httpx2', 'rich', 'numpy', 'sqlalchemy', 'starlette', 'msgspec', 'yaml', 'dws.engine')\n"
+        "heavy = ('httpx2', 'numpy', 'sqlalchemy', 'starlette', 'msgspec', 'yaml', 'dws.engine')\n"
         "print([m for m in heavy if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

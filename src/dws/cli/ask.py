@@ -200,7 +200,9 @@ def options_table(session: Session, options: list[QuoteOption], now: int) -> str
     from dws.cli.output import table
 
     headers = ["WHAT", "MACHINES", "WHERE", "FOR", "STARTS", "ENDS", "COST"]
-    return table(headers, [_row(session, option, now) for option in options], right=["COST"])
+    return table(
+        headers, [_row(session, option, now) for option in options], right=["COST"], below="MACHINES"
+    )
 
 
 def _row(session: Session, option: QuoteOption, now: int) -> list[str]:

@@ -60,7 +60,8 @@ def _pools(answer: Fleet) -> str:
         return "\n".join(["The fleet has no pools.", *lines])
     headers = ["POOL", "ZONE", "HOSTS", "FREE", "BUSY", "DRAINING", "DOWN", ""]
     legend = f"\n{FREE} free  {BUSY} busy  {DRAINING} draining  {DOWN} down"
-    drawn = table(headers, rows, right=["FREE", "BUSY", "DRAINING", "DOWN"], caption=legend)
+    nothing = [headers[i] for i in (5, 6) if all(row[i] == "0" for row in rows)]
+    drawn = table(headers, rows, right=headers[3:7], spare=[*nothing, ""], caption=legend)
     return "\n".join([drawn, *lines])
 
 
@@ -110,7 +111,7 @@ def _hosts(session: Session, answer: Fleet) -> str:
                 ]
             )
     headers = ["HOST", "POOL", "DOMAIN", "STATE", "REQUEST", "UNTIL", "REASON"]
-    return table(headers, rows, caption=f"\nTimes in {session.zone}.")
+    return table(headers, rows, below="REASON", caption=f"\nTimes in {session.zone}.")
 
 
 @fleet.command()

@@ -1,23 +1,26 @@
 """How answers are printed: JSON and YAML exactly as the API has them, and tables for people.
 
-A table is aligned columns without lines, so that it can be cut and grepped; on a terminal it is folded
-to the terminal's width and states are coloured (unless NO_COLOR is set). `rich` is imported here, in the
-drawing, and nowhere else.
+A table is aligned columns without lines, so that it can be cut and grepped; on a terminal it is made to fit
+the terminal's width and states are coloured (unless NO_COLOR is set).
 """
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final
 
+import click
 import msgspec
 
 WIDE: Final = 100_000
 FOLDED_MIN: Final = 16
+GAP: Final = "  "
 _STYLES: Final = {
     "ACTIVE": "green",
     "COMPLETED": "green",
@@ -42,9 +45,39 @@ def encoded(value: Any, form: str) -> str:
     return yaml.safe_dump(msgspec.json.decode(plain), sort_keys=False, allow_unicode=True).rstrip("\n")
 
 
+def is_terminal() -> bool:
+    """True when a person reads standard output."""
+    return sys.stdout.isatty()
+
+
 def may_colour() -> bool:
     """True on a terminal whose owner has not set NO_COLOR."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return is_terminal() and not os.environ.get("NO_COLOR")
+
+
+@dataclass(slots=True)
+class Column:
+    """A column of a table: what stands in it, and how wide it is drawn."""
+
+    header: str
+    cells: list[str]
+    is_right: bool
+    folds: bool
+    width: int = 0
+
+    def __post_init__(self) -> None:
+        self.width = max(len(text) for text in (self.header, *self.cells))
+
+    @property
+    def least(self) -> int:
+        """How narrow it may become."""
+        return min(self.width, FOLDED_MIN) if self.folds else self.width
+
+    def draw(self, text: str) -> str:
+        """A line of a cell, padded and coloured."""
+        padded = text.rjust(self.width) if self.is_right else text.ljust(self.width)
+        colour = _STYLES.get(text) if may_colour() else None
+        return click.style(padded, fg=colour) if colour else padded
 
 
 def table(
@@ -53,41 +86,67 @@ def table(
     *,
     right: Sequence[str] = (),
     fold: Sequence[str] = (),
+    below: str | None = None,
+    spare: Sequence[str] = (),
     caption: str = "",
 ) -> str:
-    """Rows under headers; columns named in `right` are set flush right, those in `fold` may be folded to
-    the terminal's width, as may the last."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    """Rows under headers; columns named in `right` are set flush right.
 
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for header in headers:
-        folds = header in fold or header == headers[-1]
-        drawn.add_column(
-            header,
-            justify="right" if header in right else "left",
-            no_wrap=not folds,
-            min_width=FOLDED_MIN if folds and header else None,
-            overflow="fold",
+    On a terminal that is too narrow, in this order: what stands in column `below` gets lines of its own under
+    its row, the columns of `spare` are left out one by one, and those of `fold`, as well as the last, are
+    folded. What still does not fit is left to the terminal: nothing is ever cut.
+    """
+    lines = [list(row) for row in rows]
+    columns = [
+        Column(
+            header=header,
+            cells=[row[index] for row in lines],
+            is_right=header in right,
+            folds=header in fold or (header != "" and index == len(headers) - 1),
         )
-    for row in rows:
-        drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-    is_terminal = sys.stdout.isatty()
-    text = io.StringIO()
-    console = Console(
-        file=text,
-        width=shutil.get_terminal_size().columns if is_terminal else WIDE,
-        force_terminal=may_colour(),
-        no_color=not may_colour(),
-        color_system="standard" if may_colour() else None,
-        highlight=False,
-        emoji=False,
-        markup=False,
-    )
-    console.print(drawn)
-    lines = [line.rstrip() for line in text.getvalue().rstrip("\n").split("\n")]
-    return "\n".join([*lines, *([caption] if caption else [])])
+        for index, header in enumerate(headers)
+    ]
+    room = shutil.get_terminal_size().columns if is_terminal() else WIDE
+    under = next((c for c in columns if c.header == below and _width(columns) > room), None)
+    columns = [c for c in columns if c is not under]
+    for header in spare:
+        if sum(c.least + len(GAP) for c in columns) - len(GAP) > room:
+            columns = [c for c in columns if c.header != header]
+    _narrow(columns, room)
+    drawn = _row([[c.header] for c in columns], columns)
+    if may_colour():
+        drawn = [click.style(line, bold=True) for line in drawn]
+    for index in range(len(lines)):
+        drawn += _row([_folded(c.cells[index], c.width) for c in columns], columns)
+        if under is not None and under.cells[index]:
+            indent = " " * columns[0].width + GAP
+            drawn += [f"{indent}{line}" for line in _folded(under.cells[index], room - len(indent))]
+    return "\n".join([*drawn, *([caption] if caption else [])])
+
+
+def _width(columns: Sequence[Column]) -> int:
+    return sum(c.width + len(GAP) for c in columns) - len(GAP)
+
+
+def _narrow(columns: Sequence[Column], room: int) -> None:
+    """Take what is missing from the columns that fold, the widest first."""
+    while (missing := _width(columns) - room) > 0:
+        widest = max((c for c in columns if c.width > c.least), key=lambda c: c.width, default=None)
+        if widest is None:
+            return
+        widest.width = max(widest.least, widest.width - missing)
+
+
+def _folded(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 1), break_on_hyphens=False) or [""]
+
+
+def _row(cells: Sequence[Sequence[str]], columns: Sequence[Column]) -> list[str]:
+    """The lines of one row, each cell from the top."""
+    return [
+        GAP.join(c.draw(part) for c, part in zip(columns, parts, strict=True)).rstrip()
+        for parts in zip_longest(*cells, fillvalue="")
+    ]
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:

@@ -50,6 +50,8 @@ def queue_table(session: Session, waiting: list[Request], *, everything: bool) -
         [_row(session, group, now) for group in groups],
         right=["PLACE"],
         fold=["WANTS"],
+        below="REASON",
+        spare=["PROJECT"] if len({r.project for r in waiting}) == 1 else [],
         caption=f"\n{len(waiting)} waiting at {zones.local_time(now, session.zone)} ({session.zone})",
     )
 

@@ -66,7 +66,14 @@ def _usage_table(session: Session, answer: Usage) -> str:
         for line in answer.lines
     ]
     headers = ["PROJECT", "WHO", "REQUEST", "TYPE", "KIND", "HOST TIME", "ACCELERATOR-HOURS", "COST"]
-    return table(headers, rows, right=["HOST TIME", "ACCELERATOR-HOURS", "COST"], caption=caption)
+    return table(
+        headers,
+        rows,
+        right=["HOST TIME", "ACCELERATOR-HOURS", "COST"],
+        fold=["WHO", "REQUEST", "TYPE"],
+        spare=["PROJECT"] if len({line.project for line in answer.lines}) == 1 else [],
+        caption=caption,
+    )
 
 
 @click.command()

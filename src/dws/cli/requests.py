@@ -66,7 +66,8 @@ def _list_table(session: Session, found: list[Request]) -> str:
         for r in found
     ]
     headers = ["NAME", "STATE", "WHAT", "SUBMITTED", "ENDS", "COST", "ENDED BECAUSE"]
-    return table(headers, rows, right=["COST"], fold=["WHAT"], caption=f"\nTimes in {session.zone}.")
+    caption = f"\nTimes in {session.zone}."
+    return table(headers, rows, right=["COST"], fold=["WHAT"], below="ENDED BECAUSE", caption=caption)
 
 
 @click.command()
