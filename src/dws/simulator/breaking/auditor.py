@@ -106,7 +106,8 @@ class Auditor:
         match event.body:
             case ev.HostChanged(pool=pool, host=host, state=state):
                 self.host_states[pool, host] = state
-                self._trouble_at_seq = event.seq
+                if state != "READY":
+                    self._trouble_at_seq = event.seq
             case ev.FleetApplied():
                 self._unexplained.clear()
                 self._fleet = self._ask_fleet()
@@ -195,6 +196,8 @@ class Auditor:
             raise Broken(f"'{told.name}' started {self.now - told.promise} s later than promised")
         if not told.demand.not_before <= self.now <= told.demand.not_after:
             raise Broken(f"'{told.name}' started outside its window")
+        if self.now < told.not_again_before:
+            raise Broken(f"'{told.name}' tried again {told.not_again_before - self.now} s too early")
         if grant.attempt != told.attempts + 1:
             raise Broken(f"'{told.name}' began attempt {grant.attempt} after {told.attempts}")
         pool = self._fleet.pool(grant.pool)
@@ -258,6 +261,8 @@ class Auditor:
             place = held.places[rank]
             if not place.is_held or body.attempt != held.attempt:
                 raise Broken(f"rank {rank} of '{told.name}' runs, but it is not there")
+            if place.is_up:
+                raise Broken(f"rank {rank} of '{told.name}' came up twice")
             place.is_up = True
             if held.delivered:
                 place.metered_from = place.metered_from or self.now
@@ -275,6 +280,8 @@ class Auditor:
             raise Broken(f"'{told.name}' was called delivered while ranks {down} are not up")
         if body.ends_at != self.now + held.duration_s:
             raise Broken(f"'{told.name}' is to end at {body.ends_at}, not a duration after its delivery")
+        if self.now > held.started + self._fleet.pool(held.pool).overheads.setup_s:
+            self._trouble_at_seq = self.seq  # answered late, so it holds its hosts longer than booked
         told.phase, held.delivered, held.ends_at = "ACTIVE", self.now, body.ends_at
         for place in held.places.values():
             place.metered_from = self.now

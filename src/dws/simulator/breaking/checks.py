@@ -32,7 +32,7 @@ def quiet(auditor: Auditor, engine: Engine, store: Store, now: int) -> None:
             _row_agrees(told, row)
             _nothing_is_overdue(engine, told, now)
             _gang_is_whole(told)
-        _books_mirror(engine, reader)
+        _books_mirror(auditor, engine, reader)
         _peaks(engine, reader, now)
 
 
@@ -50,23 +50,29 @@ def deep(auditor: Auditor, engine: Engine, store: Store) -> None:
                 raise Broken(f"'{told.name}' was billed {billed}, it used {used}")
 
 
-def world_is_ours(auditor: Auditor, backend: SimulatedBackend) -> None:
-    """What really runs is what somebody holds, no more and no less. Only once all faults are healed."""
+def nobody_is_left_over(auditor: Auditor, backend: SimulatedBackend) -> None:
+    """What really runs is held by somebody. Only once all faults are healed."""
     held = {
-        (_key(told, place.incarnation), rank): (told.held.pool, place.unit)
+        (_key(told, place.incarnation), rank)
         for told in auditor.requests.values()
         if told.held is not None
         for rank, place in told.held.places.items()
         if place.is_held
     }
-    real = dict(backend.holds())
-    for place in sorted(real.keys() - held.keys()):
-        raise Broken(f"instance {place} runs on {real[place]} and nobody holds it")
+    for place, spot in sorted(backend.holds().items()):
+        if place not in held:
+            raise Broken(f"instance {place} runs on {spot} and nobody holds it")
+
+
+def nothing_is_imagined(auditor: Auditor, backend: SimulatedBackend) -> None:
+    """What is called running is really there. Only when the backend has just been heard."""
+    real = backend.holds()
     for told in auditor.requests.values():
-        if told.phase != "ACTIVE" or told.held is None:
+        if told.phase not in ("PROVISIONING", "ACTIVE") or told.held is None:
             continue
-        for rank, spot in told.held.places.items():
-            if spot.is_up and not spot.is_leaving and (_key(told, spot.incarnation), rank) not in real:
+        for rank, place in told.held.places.items():
+            is_in_use = place.is_up and place.is_held and not place.is_leaving
+            if is_in_use and (_key(told, place.incarnation), rank) not in real:
                 raise Broken(f"rank {rank} of '{told.name}' is called running, and it is not there")
 
 
@@ -115,15 +121,18 @@ def _gang_is_whole(told: Told) -> None:
         raise Broken(f"'{told.name}' is active and holds nothing")
 
 
-def _books_mirror(engine: Engine, reader: Reader) -> None:
+def _books_mirror(auditor: Auditor, engine: Engine, reader: Reader) -> None:
     books = engine.books
     stored: dict[int, Booking] = {b.id: b for b in reader.open_bookings()}
     if books.bookings != stored:
         wrong = {b for b in books.bookings.keys() | stored.keys() if books.bookings.get(b) != stored.get(b)}
         raise Broken(f"books and store disagree on bookings {sorted(wrong)}")
-    for row in (*books.waiting.values(), *books.holding.values()):
-        if reader.request(row.id) != row:
-            raise Broken(f"books and store disagree on '{row.name}'")
+    known = {**books.waiting, **books.holding}
+    for told in auditor.requests.values():
+        if known.pop(told.id, None) != (None if told.is_over else reader.request(told.id)):
+            raise Broken(f"books and store disagree on '{told.name}'")
+    if known:
+        raise Broken(f"the books have requests {sorted(known)}, which were never submitted")
     if books.version != reader.ledger_version():
         raise Broken(f"books are at version {books.version}, the store at {reader.ledger_version()}")
     if books.hosts != {(h.pool, h.unit): h for h in reader.host_statuses()}:
@@ -131,19 +140,18 @@ def _books_mirror(engine: Engine, reader: Reader) -> None:
 
 
 def _peaks(engine: Engine, reader: Reader, now: int) -> None:
-    """The most that is booked at any instant from now on: counted here, by the store, and by the planner's
-    calendar; never more than there is."""
+    """The most that is booked at any instant from now on is never more than there is, and the store counts
+    the same."""
     bookings = reader.open_bookings()
     for pool in engine.books.fleet.pools:
-        least = 0
         for cell, domain in enumerate(pool.cells):
             own = _peak(bookings, pool, cell, now)
+            if own > domain.size:
+                where = f"{pool.name} {domain.level} {domain.name}"
+                raise Broken(f"{where}: {own} hosts are booked at one instant, there are {domain.size}")
             by_store = reader.peak(pool.name, cell, now, FOREVER)
             if own != by_store:
                 raise Broken(f"{pool.name} cell {cell}: the store says peak {by_store}, it is {own}")
-            least = min(least, domain.size - own)
-        if least < 0:
-            raise Broken(f"{pool.name}: {-least} hosts more are booked than there are in a cell")
 
 
 def _peak(bookings: list[Booking], pool: Pool, cell: int, now: int) -> int:

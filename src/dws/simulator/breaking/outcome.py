@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
+from typing import Final
 
 from dws.model import events as ev
+
+CHECKOUT: Final = Path(__file__).parents[4]
+"""Where the code comes from, when it runs from a checkout."""
 
 
 class Broken(Exception):
@@ -24,7 +30,6 @@ class Outcome:
     story: tuple[str, ...]
     counts: Counter[str] = field(default_factory=Counter)
     simulated_s: int = 0
-    revision: str = field(default_factory=lambda: version("opendws"))
 
     @property
     def ok(self) -> bool:
@@ -42,8 +47,26 @@ class Outcome:
             )
         again = f"dws simulate --break {self.seed}" + (f" --steps {self.steps}" if self.steps else "")
         return "\n".join(
-            (*self.story, "", f"BROKEN: {self.fault}", f"opendws {self.revision}, replay: {again}")
+            (
+                *self.story,
+                "",
+                f"BROKEN: {self.fault}",
+                f"seed {self.seed}, opendws {revision()}, replay: {again}",
+            )
         )
+
+
+def revision() -> str:
+    """The version; in a checkout also the commit, marked when files are not as committed."""
+    told = version("opendws")
+    if not (CHECKOUT / ".git").exists():
+        return told
+    ask = ("git", "-C", str(CHECKOUT), "describe", "--always", "--dirty", "--exclude=*")
+    try:
+        commit = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return told
+    return f"{told} at {commit}"
 
 
 def line(origin: int, event: ev.Event) -> str:

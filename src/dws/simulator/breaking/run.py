@@ -9,8 +9,9 @@ from typing import Final
 
 from dws.backends.simulated.backend import SimulatedBackend
 from dws.engine.commands import ChangeHosts
+from dws.engine.ports import RequestQuery
 from dws.model.errors import DwsError, Unavailable
-from dws.model.time import DAY
+from dws.model.time import DAY, FOREVER
 from dws.model.topology import Fleet
 from dws.simulator.breaking import checks
 from dws.simulator.breaking.auditor import Auditor
@@ -140,7 +141,7 @@ class Run:
         stuck = [t for t in self.auditor.requests.values() if not t.is_over and self._must_end(t)]
         if stuck:
             raise Broken(f"'{stuck[0].name}' is still {stuck[0].phase} although everything works again")
-        checks.world_is_ours(self.auditor, self.backend)
+        checks.nobody_is_left_over(self.auditor, self.backend)
         checks.deep(self.auditor, self.world.engine, self.store)
 
     def _must_end(self, told: Told) -> bool:
@@ -249,6 +250,8 @@ class Run:
         """Let the engine do what is due now, and judge it."""
         self._guarded(self.world.engine.tick)
         self._settle()
+        if not self.backend.faults.unavailable:
+            checks.nothing_is_imagined(self.auditor, self.backend)
 
     def _guarded(self, act: Callable[[], object]) -> None:
         """Do it until it gets through, whatever happens to the store and the process."""
@@ -309,10 +312,16 @@ class Run:
         self.auditor.settled()
 
     def _fingerprint(self) -> tuple[object, ...]:
+        """Everything a command could change, to see that one changed nothing."""
         with self.store.read() as reader:
             return (
                 reader.last_seq(),
                 reader.ledger_version(),
                 reader.next_due(),
-                tuple(reader.count_requests().values()),
+                reader.requests(RequestQuery(include_deleted=True, limit=1_000_000)),
+                reader.open_bookings(),
+                reader.host_statuses(),
+                reader.fleet(),
+                len(reader.usage(start=0, end=FOREVER)),
+                [reader.work(told.id) for told in self.auditor.requests.values()],
             )
