@@ -13,17 +13,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from dws.engine.ports import IdempotentReply, Reader, RequestQuery, Transaction
-from dws.model.booking import Booking
+from dws.engine.ports import IdempotentReply, Reader, RequestQuery, ReservationQuery, Transaction
+from dws.model.booking import Booking, OwnerKind
 from dws.model.errors import FailedPrecondition
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest, RequestState
+from dws.model.reservation import Reservation
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
 from dws.store.rules import check_version
-from dws.store.tables import Tables
+from dws.store.tables import Subject, Tables
 
 Undo = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -59,6 +60,18 @@ class MemoryReader:
     def count_requests(self) -> dict[RequestState, int]:
         """How many requests there are in each state."""
         return {state: len(self._tables.by_state[state, False]) for state in RequestState}
+
+    def reservation(self, reservation_id: int) -> Reservation | None:
+        """The reservation of that id."""
+        return self._tables.reservations.get(reservation_id)
+
+    def reservation_named(self, project: str, name: str) -> Reservation | None:
+        """The newest reservation of that name that is not deleted."""
+        return self._tables.reservations.named(project, name)
+
+    def reservations(self, query: ReservationQuery) -> list[Reservation]:
+        """Reservations in id order."""
+        return self._tables.reservations.select(query)
 
     def booking(self, booking_id: int) -> Booking | None:
         """The booking of that id."""
@@ -130,8 +143,11 @@ class MemoryReader:
         return [r for r in records if r.start < end and r.end > start and project in ("", r.project)]
 
     def largest_id(self) -> int:
-        """The largest id of any request or booking."""
-        return max(max(self._tables.requests, default=0), max(self._tables.bookings, default=0))
+        """The largest id of any request, reservation or booking."""
+        tables = self._tables
+        return max(
+            max(tables.requests, default=0), tables.reservations.largest_id(), max(tables.bookings, default=0)
+        )
 
     def ledger_version(self) -> int:
         """The version of the ledger."""
@@ -198,6 +214,17 @@ class MemoryTransaction(MemoryReader):
     def _exchange_request(self, old: CapacityRequest | None, new: CapacityRequest | None) -> None:
         self._tables.exchange_request(old, new)
         self._undo.append((self._tables.exchange_request, (new, old)))
+
+    def put_reservation(self, reservation: Reservation) -> None:
+        """Insert or replace, by version."""
+        old = self.reservation(reservation.id)
+        check_version("reservation", reservation.id, reservation.version, old.version if old else None)
+        self._exchange_reservation(old, reservation)
+
+    def _exchange_reservation(self, old: Reservation | None, new: Reservation | None) -> None:
+        register = self._tables.reservations
+        register.exchange(old, new)
+        self._undo.append((register.exchange, (new, old)))
 
     def put_booking(self, booking: Booking) -> None:
         """Insert or replace, by version; refuses what is booked already."""
@@ -292,17 +319,29 @@ class MemoryTransaction(MemoryReader):
         return self._tables.ledger_version
 
     def forget_before(self, instant: int, *, limit: int) -> int:
-        """Drop requests that ended before `instant`, the earliest first, with what belongs to them."""
+        """Drop requests and reservations that ended before `instant`, the earliest first, with what
+        belongs to them."""
         over = self._tables.ended_before(instant)[: max(0, limit)]
-        for request in over:
-            for booking in self._tables.bookings_of(request.id):
-                self._exchange_booking(booking, None)
-            for reply in self._tables.replies_to(request.id):
-                self._exchange_reply(reply, None)
-            self._exchange_request(request, None)
-        gone = self._tables.story.forget({request.id for request in over})
-        self._undo.append((self._tables.story.remember, (gone,)))
+        with self.savepoint():
+            gone = self._tables.story.forget([self._forget(record) for record in over])
+            self._undo.append((self._tables.story.remember, (gone,)))
         return len(over)
+
+    def _forget(self, record: CapacityRequest | Reservation) -> Subject:
+        """Drop a record with its bookings and replies; returns whose events go too."""
+        tables = self._tables
+        if isinstance(record, Reservation):
+            self._exchange_reservation(record, None)
+            kind, owner = SubjectKind.RESERVATION, OwnerKind.RESERVATION
+        else:
+            self._exchange_request(record, None)
+            kind, owner = SubjectKind.REQUEST, OwnerKind.REQUEST
+        for booking in tables.bookings_of(owner, record.id):
+            tables.lines.check_gone(booking)
+            self._exchange_booking(booking, None)
+        for reply in tables.replies_to(record.id):
+            self._exchange_reply(reply, None)
+        return (kind, record.id)
 
     def _set(self, field: str, value: object) -> None:
         self._undo.append((setattr, (self._tables, field, getattr(self._tables, field))))

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BindParameter, bindparam, delete, func, insert, literal, select, tuple_, update
+from enum import StrEnum
+from typing import Any
 
-from dws.model.booking import OwnerKind
+from sqlalchemy import (
+    BindParameter,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    tuple_,
+    union_all,
+    update,
+)
+
 from dws.model.events import SubjectKind
 from dws.model.request import RequestState
+from dws.model.reservation import ReservationState
 from dws.model.work import WorkKind
 from dws.store.dialect import Phrase, upsert
 from dws.store.schema import (
@@ -21,11 +37,13 @@ from dws.store.schema import (
     reply,
     reply_subject,
     request,
+    reservation,
     usage,
     work,
 )
 
 PUT_REQUEST = Phrase(upsert(request))
+PUT_RESERVATION = Phrase(upsert(reservation))
 VERSION = Phrase(select(request.c.version).where(request.c.id == bindparam("id")))
 NEWEST = Phrase(select(func.max(request.c.id)))
 ADD_EVENT = Phrase(insert(recorded))
@@ -94,24 +112,32 @@ DROP_STATUS = Phrase(
     )
 )
 PUT_META = Phrase(upsert(meta))
-OVER = Phrase(
-    select(request.c.id)
-    .where(
-        request.c.state.in_([literal(state.value) for state in RequestState if state.is_terminal]),
-        request.c.ended_at > 0,
-        request.c.ended_at < bindparam("instant"),
+
+
+def _over(table: Table, kind: SubjectKind, terminal: list[StrEnum]) -> Select[Any]:
+    return select(table.c.id, table.c.ended_at, literal(kind.value).label("kind")).where(
+        table.c.state.in_([literal(state.value) for state in terminal]),
+        table.c.ended_at > 0,
+        table.c.ended_at < bindparam("instant"),
     )
-    .order_by(request.c.ended_at, request.c.id)
+
+
+OVER = Phrase(
+    union_all(
+        _over(request, SubjectKind.REQUEST, [s for s in RequestState if s.is_terminal]),
+        _over(reservation, SubjectKind.RESERVATION, [s for s in ReservationState if s.is_terminal]),
+    )
+    .order_by("ended_at", "id", "kind")
     .limit(bindparam("limit"))
 )
+"""Subjects and owners of bookings have the same names of kinds."""
 _GONE: BindParameter[int] = bindparam("gone")
+_KIND: BindParameter[str] = bindparam("kind")
 FORGET = tuple(
     Phrase(statement)
     for statement in (
-        delete(recorded).where(
-            recorded.c.subject_kind == SubjectKind.REQUEST.value, recorded.c.subject == _GONE
-        ),
-        delete(booking).where(booking.c.owner_kind == OwnerKind.REQUEST.value, booking.c.owner == _GONE),
+        delete(recorded).where(recorded.c.subject_kind == _KIND, recorded.c.subject == _GONE),
+        delete(booking).where(booking.c.owner_kind == _KIND, booking.c.owner == _GONE),
         delete(reply).where(
             _CALL.in_(
                 select(reply_subject.c.principal, reply_subject.c.method, reply_subject.c.call_id).where(
@@ -119,6 +145,7 @@ FORGET = tuple(
                 )
             )
         ),
-        delete(request).where(request.c.id == _GONE),
+        delete(request).where(request.c.id == _GONE, literal(SubjectKind.REQUEST.value) == _KIND),
+        delete(reservation).where(reservation.c.id == _GONE, literal(SubjectKind.RESERVATION.value) == _KIND),
     )
 )

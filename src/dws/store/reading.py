@@ -17,6 +17,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    Table,
     and_,
     bindparam,
     case,
@@ -27,11 +28,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from dws.engine.ports import IdempotentReply, RequestQuery
+from dws.engine.ports import IdempotentReply, RequestQuery, ReservationQuery
 from dws.model.booking import Booking, Stage
 from dws.model.errors import Unavailable
 from dws.model.events import Event, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
+from dws.model.reservation import Reservation
 from dws.model.topology import Fleet, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
@@ -47,22 +49,31 @@ from dws.store.schema import (
     recorded,
     reply,
     request,
+    reservation,
     usage,
     work,
 )
 
 _ID: BindParameter[int] = bindparam("id")
-_REQUEST = Phrase(select(request.c.doc).where(request.c.id == _ID))
-_NAMED = Phrase(
-    select(request.c.doc)
-    .where(
-        request.c.project == bindparam("project"),
-        request.c.name == bindparam("name"),
-        request.c.deleted.is_(False),
+
+
+def _newest_of_name(table: Table) -> Phrase:
+    return Phrase(
+        select(table.c.doc)
+        .where(
+            table.c.project == bindparam("project"),
+            table.c.name == bindparam("name"),
+            table.c.deleted.is_(False),
+        )
+        .order_by(table.c.id.desc())
+        .limit(1)
     )
-    .order_by(request.c.id.desc())
-    .limit(1)
-)
+
+
+_REQUEST = Phrase(select(request.c.doc).where(request.c.id == _ID))
+_NAMED = _newest_of_name(request)
+_RESERVATION = Phrase(select(reservation.c.doc).where(reservation.c.id == _ID))
+_RESERVATION_NAMED = _newest_of_name(reservation)
 _STATES = Phrase(
     select(request.c.state, func.count().label("count"))
     .where(request.c.deleted.is_(False))
@@ -78,8 +89,7 @@ _WORK = Phrase(select(work).where(work.c.subject == bindparam("subject")).order_
 _DUE = (
     select(work).where(work.c.due_at <= bindparam("now")).order_by(*_IN_DUE_ORDER).limit(bindparam("limit"))
 )
-_LARGEST_REQUEST = Phrase(select(func.max(request.c.id)))
-_LARGEST_BOOKING = Phrase(select(func.max(booking.c.id)))
+_LARGEST = [Phrase(select(func.max(table.c.id))) for table in (request, reservation, booking)]
 _NEXT_DUE = Phrase(select(func.min(work.c.due_at)))
 _REPLY = Phrase(
     select(reply).where(
@@ -183,6 +193,20 @@ class SqlReader:
             counts[RequestState(row["state"])] = row["count"]
         return counts
 
+    def reservation(self, reservation_id: int) -> Reservation | None:
+        """The reservation of that id."""
+        doc = self._one(_RESERVATION, id=reservation_id)
+        return rows.read_reservation(doc) if doc is not None else None
+
+    def reservation_named(self, project: str, name: str) -> Reservation | None:
+        """The newest reservation of that name that is not deleted."""
+        doc = self._one(_RESERVATION_NAMED, project=project, name=name)
+        return rows.read_reservation(doc) if doc is not None else None
+
+    def reservations(self, query: ReservationQuery) -> list[Reservation]:
+        """Reservations in id order."""
+        return [rows.read_reservation(row["doc"]) for row in self._all(_reservation_listing(query))]
+
     def booking(self, booking_id: int) -> Booking | None:
         """The booking of that id."""
         doc = self._one(_BOOKING, id=booking_id)
@@ -258,8 +282,8 @@ class SqlReader:
         return [rows.read_usage(row) for row in self._all(statement.order_by(usage.c.id))]
 
     def largest_id(self) -> int:
-        """The largest id of any request or booking."""
-        return max(self._one(_LARGEST_REQUEST) or 0, self._one(_LARGEST_BOOKING) or 0)
+        """The largest id of any request, reservation or booking."""
+        return max(self._one(largest) or 0 for largest in _LARGEST)
 
     def ledger_version(self) -> int:
         """The version of the ledger."""
@@ -282,20 +306,35 @@ class SqlReader:
 
 def _listing(query: RequestQuery) -> Select[Any]:
     """The statement for a query; each condition has an index that begins with it, labels excepted."""
-    conditions: list[ColumnElement[bool]] = [literal(True)]
-    if not query.include_deleted:
-        conditions.append(request.c.deleted.is_(False))
-    if query.project:
-        conditions.append(request.c.project == query.project)
-    if query.projects:
-        conditions.append(request.c.project.in_(query.projects))
-    if query.states:
-        conditions.append(request.c.state.in_([state.value for state in query.states]))
+    conditions = [has_label(key, value) for key, value in query.labels.items()]
     if query.array:
         conditions.append(request.c.array == query.array)
-    conditions += [has_label(key, value) for key, value in query.labels.items()]
+    return _page(request, query, conditions)
+
+
+def _reservation_listing(query: ReservationQuery) -> Select[Any]:
+    conditions: list[ColumnElement[bool]] = []
+    if query.series:
+        conditions.append(reservation.c.series == query.series)
+    if query.ends_after:
+        conditions.append(reservation.c.end > query.ends_after)
+    return _page(reservation, query, conditions)
+
+
+def _page(
+    table: Table, query: RequestQuery | ReservationQuery, conditions: list[ColumnElement[bool]]
+) -> Select[Any]:
+    """A page of documents that meet these conditions and those that all queries have."""
+    conditions = [literal(True), *conditions]
+    if not query.include_deleted:
+        conditions.append(table.c.deleted.is_(False))
+    if query.project:
+        conditions.append(table.c.project == query.project)
+    if query.projects:
+        conditions.append(table.c.project.in_(query.projects))
+    if query.states:
+        conditions.append(table.c.state.in_([state.value for state in query.states]))
     if query.after is not None:
-        behind = request.c.id < query.after if query.newest_first else request.c.id > query.after
-        conditions.append(behind)
-    order = request.c.id.desc() if query.newest_first else request.c.id
-    return select(request.c.doc).where(and_(*conditions)).order_by(order).limit(max(0, query.limit))
+        conditions.append(table.c.id < query.after if query.newest_first else table.c.id > query.after)
+    order = table.c.id.desc() if query.newest_first else table.c.id
+    return select(table.c.doc).where(and_(*conditions)).order_by(order).limit(max(0, query.limit))

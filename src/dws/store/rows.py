@@ -14,6 +14,7 @@ from dws.engine.ports import IdempotentReply
 from dws.model.booking import Booking
 from dws.model.events import Event, EventBody, SubjectKind
 from dws.model.request import CapacityRequest
+from dws.model.reservation import Reservation
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageKind, UsageRecord
 from dws.model.work import WorkItem, WorkKind
@@ -22,6 +23,7 @@ Row = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
 read_request = msgspec.json.Decoder(CapacityRequest).decode
+read_reservation = msgspec.json.Decoder(Reservation).decode
 read_booking = msgspec.json.Decoder(Booking).decode
 read_fleet = msgspec.json.Decoder(Fleet).decode
 _read_subjects = msgspec.json.Decoder(tuple[int, ...]).decode
@@ -50,6 +52,25 @@ def request_row(request: CapacityRequest) -> Row:
         "version": request.version,
         "labels": document(request.labels),
         "doc": document(request),
+    }
+
+
+def reservation_row(reservation: Reservation) -> Row:
+    """Columns and document of a reservation."""
+    return {
+        "id": reservation.id,
+        "project": reservation.project,
+        "name": reservation.name,
+        "state": reservation.state.value,
+        "deleted": reservation.deleted,
+        "pool": reservation.pool,
+        "start": reservation.window.start,
+        "end": reservation.window.end,
+        "series": reservation.series,
+        "created_at": reservation.created_at,
+        "ended_at": reservation.ended_at,
+        "version": reservation.version,
+        "doc": document(reservation),
     }
 
 
@@ -183,6 +204,7 @@ def usage_row(record: UsageRecord) -> Row:
         "end": record.end,
         "price_micros_per_hour": record.price_micros_per_hour,
         "kind": record.kind.value,
+        "reservation": record.reservation,
     }
 
 

@@ -67,6 +67,30 @@ request = Table(
     Index("request_ended", "ended_at", "id"),
 )
 
+reservation = Table(
+    "reservation",
+    metadata,
+    _id(),
+    _text("project"),
+    _text("name"),
+    _text("state"),
+    Column("deleted", Boolean, nullable=False),
+    _text("pool"),
+    _whole("start"),
+    _whole("end"),
+    _text("series"),
+    _whole("created_at"),
+    _whole("ended_at"),
+    _whole("version"),
+    _text("doc"),
+    Index("reservation_state", "state", "deleted", "id"),
+    Index("reservation_name", "project", "name", "id"),
+    Index("reservation_project", "project", "id"),
+    Index("reservation_series", "series", "id"),
+    Index("reservation_end", "end", "id"),
+    Index("reservation_ended", "ended_at", "id"),
+)
+
 booking = Table(
     "booking",
     metadata,
@@ -216,6 +240,7 @@ usage = Table(
     _whole("end"),
     _whole("price_micros_per_hour"),
     _text("kind"),
+    _whole("reservation"),
     Index("usage_request", "request", "id"),
     Index("usage_project", "project", "start"),
     Index("usage_end", "end"),

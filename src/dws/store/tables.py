@@ -16,15 +16,18 @@ from dws.engine.ports import IdempotentReply, RequestQuery
 from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
+from dws.model.reservation import Reservation
 from dws.model.topology import Fleet, HostStatus
 from dws.model.usage import UsageRecord
 from dws.store.agenda import Agenda
+from dws.store.register import Register
 from dws.store.rules import counts_of, numbered
 from dws.store.units import UnitLines
 
 K = TypeVar("K")
 V = TypeVar("V")
 ReplyKey = tuple[str, str, str]
+Subject = tuple[SubjectKind, int]
 
 
 class Tables:
@@ -36,9 +39,10 @@ class Tables:
         self.by_state: defaultdict[tuple[RequestState, bool], dict[int, None]] = defaultdict(dict)
         self.by_array: dict[str, list[int]] = {}
         self.names: dict[tuple[str, str], list[int]] = {}
+        self.reservations = Register()
         self.bookings: dict[int, Booking] = {}
         self.open: dict[int, None] = {}
-        self.owned: dict[int, dict[int, None]] = {}
+        self.owned: dict[tuple[OwnerKind, int], dict[int, None]] = {}
         self.counts: dict[tuple[str, int], dict[int, tuple[int, int, int]]] = {}
         self.lines = UnitLines()
         self.fleet: Fleet | None = None
@@ -102,12 +106,14 @@ class Tables:
         deleted = (False, True) if query.include_deleted else (False,)
         return sorted(i for s in set(query.states) for d in deleted for i in self.by_state[s, d])
 
-    def ended_before(self, instant: int) -> list[CapacityRequest]:
-        """Terminal requests that ended before `instant`, the earliest first."""
+    def ended_before(self, instant: int) -> list[CapacityRequest | Reservation]:
+        """Terminal requests and reservations that ended before `instant`, the earliest first."""
         rows = [
             self.requests[i] for (state, _), ids in self.by_state.items() if state.is_terminal for i in ids
         ]
-        return sorted((r for r in rows if 0 < r.ended_at < instant), key=attrgetter("ended_at", "id"))
+        over: list[CapacityRequest | Reservation] = [r for r in rows if 0 < r.ended_at < instant]
+        over += self.reservations.ended_before(instant)
+        return sorted(over, key=attrgetter("ended_at", "id"))
 
     # --- bookings -----------------------------------------------------------------------------
 
@@ -122,8 +128,7 @@ class Tables:
     def _take_away(self, booking: Booking) -> None:
         del self.bookings[booking.id]
         self.open.pop(booking.id, None)
-        if booking.owner_kind is OwnerKind.REQUEST:
-            _discard(self.owned, booking.owner, booking.id)
+        _discard(self.owned, (booking.owner_kind, booking.owner), booking.id)
         for cell, _ in counts_of(booking):
             del self.counts[booking.pool, cell][booking.id]
 
@@ -131,15 +136,14 @@ class Tables:
         self.bookings[booking.id] = booking
         if booking.stage is not Stage.ENDED:
             self.open[booking.id] = None
-        if booking.owner_kind is OwnerKind.REQUEST:
-            self.owned.setdefault(booking.owner, {})[booking.id] = None
+        self.owned.setdefault((booking.owner_kind, booking.owner), {})[booking.id] = None
         for cell, count in counts_of(booking):
             row = (booking.span.start, booking.span.end, count)
             self.counts.setdefault((booking.pool, cell), {})[booking.id] = row
 
-    def bookings_of(self, request: int) -> list[Booking]:
-        """Every booking a request ever had."""
-        return [self.bookings[b] for b in self.owned.get(request, ())]
+    def bookings_of(self, kind: OwnerKind, owner: int) -> list[Booking]:
+        """Every booking a request or reservation ever had, by id."""
+        return [self.bookings[b] for b in sorted(self.owned.get((kind, owner), ()))]
 
     # --- replies, usage -----------------------------------------------------------------------
 
@@ -154,9 +158,9 @@ class Tables:
             for subject in new.subjects:
                 self.replied.setdefault(subject, {})[_reply_key(new)] = None
 
-    def replies_to(self, request: int) -> list[IdempotentReply]:
-        """Every answer that named a request."""
-        return [self.replies[key] for key in self.replied.get(request, ())]
+    def replies_to(self, subject: int) -> list[IdempotentReply]:
+        """Every answer that named a request or reservation."""
+        return [self.replies[key] for key in self.replied.get(subject, ())]
 
     def add_usage(self, records: Iterable[UsageRecord]) -> int:
         """Append records; returns how many there were."""
@@ -208,9 +212,9 @@ class Story:
         order = range(len(events) - 1, start - 1, -1) if newest_first else range(start, len(events))
         return (events[at] for at in order)
 
-    def forget(self, requests: set[int]) -> list[Event]:
-        """Drop every event of these requests and return them."""
-        gone = [e for r in requests for e in self._of.pop((SubjectKind.REQUEST, r), ())]
+    def forget(self, subjects: Iterable[Subject]) -> list[Event]:
+        """Drop every event of these subjects and return them."""
+        gone = [e for subject in subjects for e in self._of.pop(subject, ())]
         if gone:
             seqs = {e.seq for e in gone}
             self._events = [e for e in self._events if e.seq not in seqs]

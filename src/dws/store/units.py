@@ -55,6 +55,12 @@ class UnitLines:
                 if (lost := _outside(child, booking)) is not None:
                     raise outside_parent(booking, lost, booking.id)
 
+    def check_gone(self, booking: Booking) -> None:
+        """Raise DoubleBooking if something open lies in the units of `booking`."""
+        for child in self._children.get(booking.id, {}).values():
+            if (lost := _outside(child, None)) is not None:
+                raise outside_parent(booking, lost, booking.id)
+
     def exchange(self, old: Booking | None, new: Booking | None) -> None:
         """Take the rows of `old` away and lay those of `new` down; what was checked must still hold."""
         if old is not None and new is not None and _same_rows(old, new):
@@ -99,7 +105,7 @@ def _same_rows(a: Booking, b: Booking) -> bool:
 
 def _outside(child: Booking, parent: Booking | None) -> int | None:
     """The first unit of a child that its parent does not hold all the while, None when all is well."""
-    held: set[int] = set()
-    if parent is not None and parent.pool == child.pool and parent.span.contains(child.span):
-        held = {unit for unit, _ in units_of(parent)}
-    return next((unit for unit, _ in units_of(child) if unit not in held), None)
+    held: dict[int, int] = {}
+    if parent is not None and parent.pool == child.pool and parent.span.end >= child.span.end:
+        held = dict(units_of(parent))
+    return next((u for u, start in units_of(child) if u not in held or held[u] > start), None)

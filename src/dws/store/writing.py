@@ -18,6 +18,7 @@ from dws.model.booking import Booking
 from dws.model.errors import DoubleBooking
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
+from dws.model.reservation import Reservation
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
@@ -164,7 +165,13 @@ class SqlTransaction(SqlReader):
         self.flush()
         return super().count_requests()
 
-    # --- bookings, hosts, fleet ---------------------------------------------------------------
+    # --- reservations, bookings, hosts, fleet -------------------------------------------------
+
+    def put_reservation(self, reservation: Reservation) -> None:
+        """Insert or replace, by version."""
+        old = self.reservation(reservation.id)
+        check_version("reservation", reservation.id, reservation.version, old.version if old else None)
+        self._now(say.PUT_RESERVATION, rows.reservation_row(reservation))
 
     def put_booking(self, booking: Booking) -> None:
         """Insert or replace, by version; the database refuses what is booked already."""
@@ -288,6 +295,11 @@ class SqlTransaction(SqlReader):
         self._count("ledger", self._counted("ledger") + 1)
         return self._counted("ledger")
 
+    def largest_id(self) -> int:
+        """The largest id of any request, reservation or booking."""
+        self.flush()
+        return super().largest_id()
+
     # --- work ---------------------------------------------------------------------------------
 
     def schedule(self, items: Iterable[WorkItem]) -> None:
@@ -365,11 +377,13 @@ class SqlTransaction(SqlReader):
         self._now(say.PUT_META, {"key": key, "value": value})
 
     def forget_before(self, instant: int, *, limit: int) -> int:
-        """Drop requests that ended before `instant`, the earliest first, with what belongs to them."""
-        self.flush()
-        over = self._all(say.OVER, instant=instant, limit=max(0, limit))
-        for phrase in say.FORGET:
-            self._many(phrase, [{"gone": row["id"]} for row in over])
+        """Drop requests and reservations that ended before `instant`, the earliest first, with what
+        belongs to them."""
+        with self.savepoint():
+            self.flush()
+            over = self._all(say.OVER, instant=instant, limit=max(0, limit))
+            for phrase in say.FORGET:
+                self._many(phrase, [{"gone": row["id"], "kind": row["kind"]} for row in over])
         return len(over)
 
 
