@@ -10,6 +10,7 @@ out. Bookings inside another booking belong to that one's calendar and are left 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Mapping
 
 import numpy as np
@@ -28,11 +29,11 @@ class PoolCalendar:
     __slots__ = (
         "_bookings",
         "_busy",
+        "_ends",
         "_floors",
         "_free",
         "_groups",
         "_idle",
-        "_live",
         "_rows",
         "_times",
         "_unready",
@@ -42,8 +43,8 @@ class PoolCalendar:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self._bookings: dict[int, Booking] = {}
-        self._live: dict[int, Booking] = {}
-        self._busy: set[int] = set()
+        self._ends: list[tuple[int, int]] = []
+        self._busy = bytearray(len(pool.hosts))
         self._idle = [c.size for c in pool.cells]
         self._unready: dict[int, HostStatus] = {}
         self._groups: dict[str | None, tuple[kernels.Ints, kernels.Ints]] = {}
@@ -65,14 +66,15 @@ class PoolCalendar:
             return
         self._bookings[booking.id] = booking
         if booking.stage is Stage.LIVE:
-            self._live[booking.id] = booking
+            insort(self._ends, (booking.span.end, booking.id))
             self.occupy(booking.parts)
         self._apply(booking, -1)
 
     def remove(self, booking: Booking) -> None:
         """Take back what `add` did with this very booking."""
         if self._bookings.pop(booking.id, None) is not None:
-            if self._live.pop(booking.id, None) is not None:
+            if booking.stage is Stage.LIVE:
+                del self._ends[bisect_left(self._ends, (booking.span.end, booking.id))]
                 self._vacate(booking.parts)
             self._apply(booking, 1)
 
@@ -80,14 +82,14 @@ class PoolCalendar:
         """The drawn units of `parts` are not idle any more, whatever the table says."""
         for part in parts:
             for unit in part.units:
-                if unit not in self._busy and unit not in self._unready:
+                if not self._busy[unit] and unit not in self._unready:
                     self._idle[part.cell] -= 1
-                self._busy.add(unit)
+                self._busy[unit] = True
 
     def _vacate(self, parts: tuple[Part, ...]) -> None:
         for part in parts:
             for unit in part.units:
-                self._busy.discard(unit)
+                self._busy[unit] = False
                 if unit not in self._unready:
                     self._idle[part.cell] += 1
 
@@ -97,7 +99,7 @@ class PoolCalendar:
             return
         self._unready = dict(unready)
         self._idle = [
-            sum(1 for u in c.units if u not in self._busy and u not in self._unready)
+            sum(1 for u in c.units if not self._busy[u] and u not in self._unready)
             for c in self.pool.cells
         ]
         self._clear()
@@ -172,18 +174,16 @@ class PoolCalendar:
         """An independent copy."""
         copy = PoolCalendar.__new__(PoolCalendar)
         copy.pool = self.pool
-        copy._bookings = dict(self._bookings)
-        copy._live = dict(self._live)
-        copy._busy = set(self._busy)
-        copy._idle = list(self._idle)
+        copy._bookings = self._bookings.copy()
+        copy._ends = self._ends.copy()
+        copy._busy = self._busy.copy()
+        copy._idle = self._idle.copy()
         copy._floors = {}
         copy._groups = self._groups
         copy._unready = self._unready
         room = self._rows + _SPARE_ROWS
-        copy._times = np.empty(room, dtype=np.int64)
-        copy._times[: self._rows] = self._times[: self._rows]
-        copy._free = np.empty((room, self._free.shape[1]), dtype=np.int32)
-        copy._free[: self._rows] = self._free[: self._rows]
+        copy._times = self._times[:room].copy()
+        copy._free = self._free[:room].copy()
         copy._rows = self._rows
         return copy
 
@@ -230,12 +230,13 @@ class PoolCalendar:
         self._floors[within, count] = length_s, since, max(after, int(start) if group >= 0 else before + 1)
         if group < 0:
             return None
+        if start > after:
+            held = self.nothing_held()
         own = cells[offsets[group] : offsets[group + 1]]
-        least = self.free_during(start, start + length_s, own)
-        if start == after:
-            least = least - held[own]
-        taken = kernels.choose(least, count).tolist()
-        parts = (Part(cell=c, count=n) for c, n in zip(own.tolist(), taken, strict=True) if n)
+        taken = kernels.pick(
+            self._times, self._free, self._rows, start, start + length_s, own, held, count
+        ).tolist()
+        parts = (Part(cell=int(own[i]), count=n) for i, n in enumerate(taken) if n)
         return int(start), tuple(parts)
 
     def _cells_of(self, within: str | None) -> tuple[kernels.Ints, kernels.Ints]:
@@ -255,10 +256,11 @@ class PoolCalendar:
         """Units per cell that the table calls free at `now` but that are not: of live bookings past their
         end, and hosts past the instant they were expected back."""
         held = self.nothing_held()
-        for booking in self._live.values():
-            if booking.span.end <= now:
-                for part in booking.parts:
-                    held[part.cell] += self._counted(part)
+        for end, booking_id in self._ends:
+            if end > now:
+                break
+            for part in self._bookings[booking_id].parts:
+                held[part.cell] += self._counted(part)
         for unit, status in self._unready.items():
             if status.until and status.until <= now:
                 held[self.pool.cell_of(unit)] += 1
@@ -269,7 +271,7 @@ class PoolCalendar:
         return [
             u
             for u in self.pool.cells[cell].units
-            if u not in self._busy and u not in self._unready
+            if not self._busy[u] and u not in self._unready
         ]
 
     def idle_in_groups(self, within: str | None) -> list[int]:
@@ -295,15 +297,9 @@ class PoolCalendar:
         self.occupy(tuple(out))
         return tuple(out)
 
-    def free_during(self, start: int, end: int, cells: kernels.Ints) -> kernels.Ints:
-        """The least number of free units of each of `cells` over [start, end)."""
-        out = np.empty(cells.size, dtype=np.int64)
-        kernels.window_min(self._times, self._free, self._rows, start, end, cells, out)
-        return out
-
     def least_free_in(self, cell: int, start: int, end: int) -> int:
-        """The least number of free units of one cell over [start, end)."""
-        return int(self.free_during(start, end, np.array([cell], dtype=np.int64))[0])
+        """The smallest entry of one cell over [start, end)."""
+        return self.least_free(start, end, (Part(cell=cell, count=1),))
 
     def least_free(self, start: int, end: int, parts: tuple[Part, ...] | None = None) -> int:
         """The smallest entry of the table over [start, end), of the parts' cells or of all: negative when

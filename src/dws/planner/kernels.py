@@ -203,6 +203,19 @@ def choose(least: Ints, count: int) -> Ints:
     return taken
 
 
+@compiled
+def pick(
+    times: Times, free: Free, rows: int, start: int, end: int, cells: Ints, held: Ints, count: int
+) -> Ints:
+    """How many of `count` to take from each of `cells` for [start, end), as `choose` does; `held[c]` units
+    of cell c do not count."""
+    least = np.empty(cells.size, dtype=np.int64)
+    window_min(times, free, rows, start, end, cells, least)
+    for i in range(cells.size):
+        least[i] -= held[cells[i]]
+    return choose(least, count)
+
+
 def warm() -> None:
     """Compile everything for the types used, so that the first plan is not the slow one."""
     times = np.zeros(8, dtype=np.int64)
@@ -210,5 +223,4 @@ def warm() -> None:
     ints = np.zeros(2, dtype=np.int64)
     rows = change(times, free, 1, 10, 20, ints[:1], ints[:1] - 1)
     earliest(times, free, rows, np.array([0, 2]), np.array([0, 1]), ints, 1, 5, 0, 100)
-    window_min(times, free, rows, 0, 5, np.array([0, 1]), ints)
-    choose(ints, 1)
+    pick(times, free, rows, 0, 5, np.array([0, 1]), ints, 1)
