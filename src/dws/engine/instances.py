@@ -11,6 +11,8 @@ and one that changes nothing writes nothing.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
+from typing import Final
 
 from dws.engine import ledger, orphans, trust
 from dws.engine.write import Write
@@ -30,6 +32,7 @@ from dws.model.usage import UsageKind, UsageRecord
 from dws.model.work import WorkKind
 from dws.planner import advise
 
+KEYS_KEPT: Final = 8_192
 _UP = (InstanceState.RUNNING, InstanceState.EXITED)
 
 
@@ -45,6 +48,7 @@ def order_key(request: CapacityRequest, incarnation: int = 0) -> str:
     return f"{key}-{incarnation}" if incarnation else key
 
 
+@lru_cache(maxsize=KEYS_KEPT)
 def parse_key(key: str) -> tuple[int, int, int] | None:
     """(request id, attempt, incarnation) of an order key, None when it is not one of ours."""
     parts = key.split("-")
@@ -130,7 +134,7 @@ def back_off_s(w: Write, request: CapacityRequest) -> int:
 def exited(w: Write, request: CapacityRequest, rank: int, code: int) -> CapacityRequest:
     """The program of an instance ended by itself."""
     grant = granted(request)
-    instance = _instance(grant, rank)
+    instance = instance_of(grant, rank)
     if instance is None or instance.exit_code is not None or not instance.is_held:
         return request
     if request.state is RequestState.ENDING:
@@ -228,7 +232,7 @@ def lost(
     never end.
     """
     grant = granted(request)
-    instance = _instance(grant, rank)
+    instance = instance_of(grant, rank)
     if instance is None or not instance.is_held or request.state.is_terminal:
         return request
     _meter(w, request, {rank})
@@ -351,5 +355,6 @@ def usage_record(
     )
 
 
-def _instance(grant: Grant, rank: int) -> Instance | None:
-    return next((i for i in grant.instances if i.rank == rank), None)
+def instance_of(grant: Grant, rank: int) -> Instance | None:
+    """The instance of a rank, None when the grant has none of that rank: they stand in order of rank."""
+    return grant.instances[rank] if 0 <= rank < len(grant.instances) else None

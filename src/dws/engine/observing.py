@@ -15,7 +15,7 @@ from dws.engine.committer import Committer
 from dws.engine.ports import Backend, BackendUnavailable, Fact, FactKind
 from dws.engine.write import Write
 from dws.model import events as ev
-from dws.model.request import CapacityRequest, EndReason, InstanceState, RequestState
+from dws.model.request import CapacityRequest, EndReason, Grant, InstanceState, RequestState
 from dws.model.work import WorkKind
 
 FACTS_PER_WRITE: Final = 256
@@ -59,7 +59,7 @@ def take_in(w: Write, facts: tuple[Fact, ...], backend: str) -> None:
     running: dict[int, dict[int, str]] = {}
     gone = {(f.key, f.rank) for f in facts if f.kind in (FactKind.GONE, FactKind.LOST)}
     for fact in facts:
-        if fact.kind is not FactKind.RUNNING:
+        if running and fact.kind is not FactKind.RUNNING:
             _settle(w, running)
         if fact.kind in _HOST_FACTS:
             _host_fact(w, fact)
@@ -72,10 +72,16 @@ def take_in(w: Write, facts: tuple[Fact, ...], backend: str) -> None:
                     w, backend=backend, key=fact.key, rank=fact.rank, unit=fact.unit
                 )
         elif fact.kind is FactKind.RUNNING:
-            running.setdefault(request.id, {})[fact.rank] = fact.address
+            if _is_news(instances.granted(request), fact.rank):
+                running.setdefault(request.id, {})[fact.rank] = fact.address
         else:
             _instance_fact(w, request, fact)
     _settle(w, running)
+
+
+def _is_news(grant: Grant, rank: int) -> bool:
+    """False when it is known to run: most of what a backend tells when asked for everything."""
+    return grant.instances[rank].state is InstanceState.STARTING or grant.unreachable_since > 0
 
 
 def _settle(w: Write, running: dict[int, dict[int, str]]) -> None:
@@ -96,10 +102,10 @@ def _owner(holding: Mapping[int, CapacityRequest], fact: Fact) -> CapacityReques
     request = holding.get(request_id)
     if request is None or request.grant is None or request.grant.attempt != attempt:
         return None
-    for instance in request.grant.instances:
-        if instance.rank == fact.rank:
-            return request if instance.incarnation == incarnation and instance.is_held else None
-    return None
+    instance = instances.instance_of(request.grant, fact.rank)
+    if instance is None or instance.incarnation != incarnation or not instance.is_held:
+        return None
+    return request
 
 
 def _instance_fact(w: Write, request: CapacityRequest, fact: Fact) -> None:
@@ -124,7 +130,7 @@ def _instance_fact(w: Write, request: CapacityRequest, fact: Fact) -> None:
 
 def _gone(w: Write, request: CapacityRequest, fact: Fact) -> None:
     """Gone is expected of what was given back or has exited, and a loss of what was running."""
-    instance = next(i for i in instances.granted(request).instances if i.rank == fact.rank)
+    instance = instances.granted(request).instances[fact.rank]
     if request.state is RequestState.ENDING or instance.state in (
         InstanceState.RELEASING,
         InstanceState.EXITED,
@@ -136,7 +142,7 @@ def _gone(w: Write, request: CapacityRequest, fact: Fact) -> None:
 
 def _failed_check(w: Write, request: CapacityRequest, fact: Fact) -> None:
     grant = instances.granted(request)
-    instance = next(i for i in grant.instances if i.rank == fact.rank)
+    instance = grant.instances[fact.rank]
     cause = f"health check failed on {instance.host}: {fact.detail}"
     hosts.take_down(w, grant.pool, instance.unit, reason=cause, until=0)
 

@@ -108,7 +108,7 @@ class SimulatedBackend:
                 m for i in order.instances if (m := self._machines.get((order.key, i.rank))) is not None
             ]
             if self.faults.lie_about_releases and not hard:
-                self._log += [m.fact(FactKind.RUNNING) for m in there]
+                self._log += [m.running for m in there]
                 return Delivery(state=DeliveryState.DELIVERED)
             if there and self.faults.lose_releases and not hard:
                 return Delivery(state=DeliveryState.UNDER_WAY)
@@ -122,6 +122,8 @@ class SimulatedBackend:
             self._check_available()
             end = self._dropped + len(self._log)
             known = cursor and int(cursor) >= self._dropped
+            if known and int(cursor) == end:
+                return Observations(facts=(), cursor=cursor)
             facts = self._log[int(cursor) - self._dropped :] if known else self._true_now()
             if self.faults.stale:
                 facts = [told for fact in facts for told in (fact, *_of_the_attempt_before(fact))]
@@ -244,7 +246,7 @@ class SimulatedBackend:
     def _booted(self, machine: Machine) -> None:
         if machine.state == "booting":
             self._run(machine)
-            self._say(machine.fact(FactKind.RUNNING))
+            self._say(machine.running)
 
     def _run(self, machine: Machine) -> None:
         """It is up; with the last one of its gang the programs begin, a replacement's at once."""
@@ -285,17 +287,13 @@ class SimulatedBackend:
             del self._gangs[machine.gang]
         if why is not None:
             self._say(machine.fact(why, detail=detail))
+        else:  # given back: nothing left to say
+            self._last_words.pop(machine.place, None)
 
     def _true_now(self) -> list[Fact]:
-        """What instances and hosts are like, and the last word of those that are no more: whose exit was
-        the last word and who has been given back since has nothing left to say."""
-        running = [m.fact(FactKind.RUNNING) for m in self._machines.values() if m.state == "running"]
-        last = [
-            fact
-            for fact in self._last_words.values()
-            if fact.kind is not FactKind.EXITED or (fact.key, fact.rank) in self._machines
-        ]
-        return running + last
+        """What instances and hosts are like, and the last word of those that are no more."""
+        running = [m.running for m in self._machines.values() if m.state == "running"]
+        return running + list(self._last_words.values())
 
     def _at(self, instant: int, happen: Callable[[], None]) -> None:
         self._number += 1

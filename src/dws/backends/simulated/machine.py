@@ -31,6 +31,7 @@ class Machine:
     run_s: int | None
     exit_code: int
     state: MachineState = "booting"
+    _running: Fact | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def place(self) -> tuple[str, int]:
@@ -41,6 +42,13 @@ class Machine:
     def gang(self) -> str:
         """The request and attempt it belongs to, whatever its incarnation."""
         return "-".join(self.key.split("-")[:2])
+
+    @property
+    def running(self) -> Fact:
+        """That it runs: one fact, however often it is told."""
+        if self._running is None:
+            self._running = self.fact(FactKind.RUNNING)
+        return self._running
 
     def fact(self, kind: FactKind, *, detail: str = "") -> Fact:
         """Something seen of it."""
