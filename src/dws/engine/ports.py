@@ -369,7 +369,8 @@ class Backend(Protocol):
         An instance that is not there is success."""
 
     def observe(self, cursor: str) -> Observations:
-        """Facts since the cursor; the empty cursor asks for everything currently true."""
+        """Facts since the cursor; the empty cursor asks for everything currently true, the last word of every
+        instance that is gone and was not given back included."""
 
 
 @runtime_checkable

@@ -171,10 +171,11 @@ class SimulatedBackend:
     def host_down(self, pool: str, unit: int, cause: str = "power failure") -> None:
         """A host dies with everything on it, and takes no orders until `host_up`."""
         with self._lock:
-            for machine in [m for m in self._machines.values() if (m.pool, m.unit) == (pool, unit)]:
-                self._forget(machine)
             self._dead_hosts.add((pool, unit))
             self._say(Fact(kind=FactKind.HOST_DOWN, pool=pool, unit=unit, detail=cause))
+            # also each by itself: who asks only when the host is up again must hear of them
+            for machine in [m for m in self._machines.values() if (m.pool, m.unit) == (pool, unit)]:
+                self._forget(machine, FactKind.LOST, detail=cause)
 
     def host_up(self, pool: str, unit: int) -> None:
         """A host is there again."""
