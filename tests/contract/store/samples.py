@@ -9,7 +9,7 @@ from dws.engine.ports import IdempotentReply
 from dws.model import events as ev
 from dws.model.booking import Booking, OwnerKind, Part, Stage
 from dws.model.demand import Alternative, Demand
-from dws.model.names import BookingId, RequestId
+from dws.model.names import BookingId, RequestId, ReservationId
 from dws.model.request import (
     CapacityRequest,
     EndReason,
@@ -20,6 +20,7 @@ from dws.model.request import (
     RequestState,
     Workload,
 )
+from dws.model.reservation import AtEnd, Reservation, ReservationState, Share, Terms
 from dws.model.resources import MachineShape, Overheads
 from dws.model.time import FOREVER, Span
 from dws.model.topology import Domain, Fleet, HostState, HostStatus, Pool, Zone
@@ -111,6 +112,59 @@ def a_full_request(number: int = 1) -> CapacityRequest:
     )
 
 
+TERMS = Terms(
+    shares=(Share(project="speech", hosts_max=2), Share(project="maps")),
+    specific_only=False,
+    at_end=AtEnd.STOP,
+    request_hosts_max=4,
+    request_run_max_s=3_600,
+)
+
+
+def a_reservation(number: int = 1, window: tuple[int, int] = (1_000, 2_000), **changes: Any) -> Reservation:
+    """A plain reservation that is booked."""
+    plain = Reservation(
+        id=ReservationId(number),
+        name=f"block-{number}",
+        project="vision",
+        principal="user:ada",
+        state=ReservationState.APPROVED,
+        window=Span(*window),
+        pool="h100",
+        zone="eu-west4-a",
+        shape="a3-highgpu-8g",
+        count=4,
+        created_at=500,
+    )
+    return replace(plain, **changes)
+
+
+def a_full_reservation(number: int = 1) -> Reservation:
+    """A reservation that has been through everything."""
+    return a_reservation(
+        number,
+        state=ReservationState.ENDED,
+        within="block",
+        terms=TERMS,
+        description="Training, two weeks",
+        labels={"team": "vision"},
+        time_zone="Europe/Berlin",
+        series="nightly",
+        booking=BookingId(BIG + 1),
+        short=1,
+        lock_at=900,
+        approve_by=800,
+        cancel_until=700,
+        sequence=3,
+        opened_at=1_010,
+        idle_since=1_900,
+        warned_s=(1_800, 600),
+        ended_at=2_000,
+        end_message="over by time",
+        deleted=True,
+    )
+
+
 def a_booking(
     number: int = 1,
     units: tuple[int, ...] = (),
@@ -176,6 +230,7 @@ def a_usage(request: int = 1, span: tuple[int, int] = (0, 100), **changes: Any) 
         end=span[1],
         price_micros_per_hour=2_500_000,
         kind=UsageKind.FAILED_ATTEMPT,
+        reservation=BIG,
     )
     return replace(plain, **changes)
 
@@ -258,6 +313,36 @@ BODIES: tuple[ev.EventBody, ...] = (
     ev.Reachable(),
     ev.Overran(expected_by=99),
     ev.Deleted(),
+    ev.ReservationAsked(reservation=a_full_reservation()),
+    ev.ReservationApproved(),
+    ev.ReservationDeclined(cause="too large"),
+    ev.ReservationAmended(
+        name="block",
+        window=Span(5, 9),
+        count=3,
+        pool="a100",
+        zone="local",
+        terms=TERMS,
+        description="less",
+        labels={"a": "b"},
+        time_zone="Asia/Tokyo",
+        lock_at=4,
+        cancel_until=3,
+    ),
+    ev.ReservationLocked(),
+    ev.ReservationStarted(),
+    ev.ReservationDelivered(late_s=20),
+    ev.ReservationDegraded(short=2, cause="h004 is down"),
+    ev.ReservationRestored(),
+    ev.ReservationReplaced(hosts=("h004", "h005"), cause="h001 is down"),
+    ev.ReservationUsed(),
+    ev.ReservationIdle(),
+    ev.ReservationUnused(idle_s=900, release_at=3_000),
+    ev.ReservationWarned(lead_s=600),
+    ev.ReservationCancelled(cause="not needed"),
+    ev.ReservationClosing(cause="its time is over"),
+    ev.ReservationClosed(cause="early"),
+    ev.ReservationDeleted(),
     ev.HostChanged(pool="h100", host="h001", state="DOWN", until=5),
     ev.FleetApplied(version=3, summary="2 hosts more"),
     ev.Noted(what="restart", facts={"pid": "12"}),

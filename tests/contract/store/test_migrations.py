@@ -7,14 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine
+from alembic import command
+from sqlalchemy import create_engine, make_url
 
-from dws.model.errors import FailedPrecondition, InvalidArgument
-from dws.store import backup, migrate
+from dws.model.errors import DoubleBooking, FailedPrecondition, InvalidArgument
+from dws.store import backup, dialect, migrate
 from dws.store.schema import metadata
 from dws.store.sql import SqlStore
 from tests.contract.store.conftest import url_of
-from tests.contract.store.samples import a_request
+from tests.contract.store.samples import a_booking, a_request, a_reservation, a_usage
 
 Open = Callable[..., SqlStore]
 
@@ -41,6 +42,73 @@ def test_migrations_in_order_equal_the_schema(tmp_path: Path) -> None:
     for name, statement in made.items():
         assert migrated[name] == statement
     assert sum(name.startswith("trigger") for name in made) == 6
+
+
+# What a database of the first schema has: rows that knew of no reservation, as that version wrote them.
+BEFORE_RESERVATIONS = (
+    """INSERT INTO request VALUES (1, 'vision', 'run-1', 'user:ada', 'PENDING', 0, 0, '', 1000, 0, 0, 1, '{}',
+    '{"id":1,"name":"run-1","project":"vision","principal":"user:ada","demand":{"alternatives":[{"count":2,
+    "duration_s":3600,"shape":"a3-highgpu-8g"}],"not_before":1000,"not_after":9000},"state":"PENDING",
+    "submitted_at":1000}')""",
+    """INSERT INTO booking VALUES (2, 0, 'h100', 'LIVE', 'REQUEST', 1, 0, 100, 1,
+    '{"id":2,"pool":"h100","span":{"start":0,"end":100},"stage":"LIVE","owner_kind":"REQUEST","owner":1,
+    "parts":[{"cell":0,"count":2,"units":[0,1],"since":0}],"parent":0,"version":1}')""",
+    "INSERT INTO booking_part VALUES (2, 0, 0, 'h100', 0, 100), (2, 1, 0, 'h100', 0, 100)",
+    "INSERT INTO booking_count VALUES (2, 0, 'h100', 0, 100, 2)",
+    """INSERT INTO event VALUES (1, 'REQUEST', 1, 1, 1000, 'CancelRequested', 'user:ada', 'vision', 'run-1',
+    '', '', '{}')""",
+    """INSERT INTO usage VALUES (7, 1, 'run-1', 'vision', 'user:ada', 'h100', 'a3-highgpu-8g', 'h100', 8, 0,
+    10, 20, 2500000, 'RUN'), (9, 1, 'run-1', 'vision', 'user:ada', 'h100', 'a3-highgpu-8g', 'h100', 8, 1,
+    10, 30, 2500000, 'FAILED_ATTEMPT')""",
+    "INSERT INTO counter VALUES ('event', 1), ('ledger', 4)",
+)
+
+
+def _make_old(path: Path) -> None:
+    """A database of the first schema, with rows."""
+    engine = dialect.connect(make_url(url_of(path)))
+    with engine.begin() as own:
+        config = migrate._config()
+        config.attributes["connection"] = own
+        command.upgrade(config, "0001")
+        dialect.mark(own)
+    engine.dispose()
+    connection = sqlite3.connect(path)
+    with connection:
+        for statement in BEFORE_RESERVATIONS:
+            connection.execute(statement)
+    connection.close()
+
+
+def test_a_database_of_the_version_before_keeps_what_it_has(tmp_path: Path, sql: Open) -> None:
+    """An upgrade would lose what was promised, what happened, or what is to be paid."""
+    path = tmp_path / "dws.db"
+    _make_old(path)
+    with pytest.raises(FailedPrecondition, match=r"at revision 0001 .*dws migrate"):
+        sql()
+    assert migrate.upgrade(url_of(path)) == ["0002"]
+    migrate.upgrade(url_of(tmp_path / "new.db"))
+    assert _schema_of(path) == _schema_of(tmp_path / "new.db")
+    store = sql()
+    with store.begin() as tx:
+        request, booking = tx.request(1), tx.booking(2)
+        assert request is not None
+        assert (request.name, request.demand.alternatives[0].count) == ("run-1", 2)
+        assert booking == a_booking(2, (0, 1), owner=1)
+        with pytest.raises(DoubleBooking):
+            tx.put_booking(a_booking(3, (1,)))
+        assert tx.peak("h100", 0, 0, 100) == 2
+        assert [(e.seq, e.kind) for e in tx.events()] == [(1, "CancelRequested")]
+        assert tx.ledger_version() == 4
+        tx.put_usage([a_usage(1, (20, 40), reservation=5)])
+        used = tx.usage(start=0, end=100)
+        assert [(u.rank, u.end, u.kind.value, u.reservation) for u in used] == [
+            (0, 20, "RUN", 0),
+            (1, 30, "FAILED_ATTEMPT", 0),
+            (3, 40, "FAILED_ATTEMPT", 5),
+        ]
+        tx.put_reservation(a_reservation(6))
+        assert tx.largest_id() == 6
 
 
 def test_an_upgrade_says_what_it_ran_and_runs_once(tmp_path: Path) -> None:
@@ -76,8 +144,9 @@ def test_an_older_database_asks_for_a_migration(
 ) -> None:
     """A new version would write into tables it does not know, without a backup made first."""
     sql().close()
-    monkeypatch.setattr(migrate, "_known", lambda: ["0001", "0002"])
-    with pytest.raises(FailedPrecondition, match=r"at revision 0001 .* needs 0002; .*dws migrate"):
+    known = migrate._known()
+    monkeypatch.setattr(migrate, "_known", lambda: [*known, "9000"])
+    with pytest.raises(FailedPrecondition, match=rf"at revision {known[-1]} .* needs 9000; .*dws migrate"):
         sql()
     monkeypatch.undo()
     sql()

@@ -18,20 +18,31 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from dws.engine.ports import Reader, RequestQuery, Store, Transaction
-from dws.model.booking import Stage
+from dws.engine.ports import Reader, RequestQuery, ReservationQuery, Store, Transaction
+from dws.model.booking import OwnerKind, Stage
+from dws.model.booking import Part as BookingPart
 from dws.model.errors import DwsError
 from dws.model.events import SubjectKind
 from dws.model.request import RequestState
+from dws.model.reservation import ReservationState
 from dws.model.topology import Fleet, HostState
 from dws.model.work import WorkItem, WorkKind
 from dws.store.memory import MemoryStore
 from dws.store.sql import SqlStore
 from tests.contract.store.conftest import url_of
-from tests.contract.store.samples import a_booking, a_reply, a_request, a_status, a_usage, an_event
+from tests.contract.store.samples import (
+    a_booking,
+    a_reply,
+    a_request,
+    a_reservation,
+    a_status,
+    a_usage,
+    an_event,
+)
 
 SUBJECTS = range(1, 7)
 STATES = (RequestState.PENDING, RequestState.ACTIVE, RequestState.COMPLETED)
+STATES_OF_RESERVATIONS = (ReservationState.APPROVED, ReservationState.FULFILLED, ReservationState.ENDED)
 KINDS = (WorkKind.PROVISION, WorkKind.RELEASE, WorkKind.EXPIRE, WorkKind.WARN)
 NAMES = ("train", "serve")
 TOKENS = ("a", "b")
@@ -58,6 +69,7 @@ def everything(reader: Reader) -> list[Any]:
         reader.open_bookings(),
         reader.fleet(),
         reader.host_statuses(),
+        reader.largest_id(),
         reader.last_seq(),
         reader.next_due(),
         reader.ledger_version(),
@@ -80,15 +92,28 @@ def everything(reader: Reader) -> list[Any]:
         RequestQuery(projects=("vision",), array="sweep", after=2),
     ):
         seen.append(reader.requests(query))
+    for booked in (
+        ReservationQuery(),
+        ReservationQuery(include_deleted=True, newest_first=True, limit=2),
+        ReservationQuery(states=STATES_OF_RESERVATIONS[:2], ends_after=20, after=2),
+        ReservationQuery(states=STATES_OF_RESERVATIONS[2:], include_deleted=True, newest_first=True, after=4),
+        ReservationQuery(project="speech", series="nightly"),
+        ReservationQuery(projects=("vision",)),
+    ):
+        seen.append(reader.reservations(booked))
     for subject in SUBJECTS:
         seen += (
+            reader.reservation(subject),
+            reader.events(subject_kind=SubjectKind.RESERVATION, subject=subject),
             reader.request(subject),
             reader.booking(subject),
             reader.work(subject),
             reader.events(subject_kind=SubjectKind.REQUEST, subject=subject),
             reader.usage(start=0, end=100, request=subject),
         )
-    seen += [reader.request_named(p, n) for p in ("vision", "speech") for n in NAMES]
+    for project in ("vision", "speech"):
+        for name in NAMES:
+            seen += (reader.request_named(project, name), reader.reservation_named(project, name))
     seen += [reader.idempotent("user:ada", "submit", call) for call in ("c-1", "c-2")]
     seen += [reader.peak("h100", cell, at, at + 15) for cell in (0, 1) for at in (0, 10, 30)]
     return seen
@@ -116,8 +141,37 @@ def put_request(number: int, state: RequestState, ended_at: int, deleted: bool, 
     return step
 
 
+def put_reservation(number: int, state: ReservationState, at: int, deleted: bool, skew: int) -> Step:
+    """Insert or change a reservation; with `skew` its version does not follow."""
+
+    def step(tx: Transaction) -> None:
+        old = tx.reservation(number)
+        tx.put_reservation(
+            a_reservation(
+                number,
+                (at, at + 10),
+                name=NAMES[at % 2],
+                project=("vision", "speech")[number % 3 == 0],
+                series="nightly" if number > 2 else "",
+                state=state,
+                ended_at=at,
+                deleted=deleted,
+                version=(old.version if old else 0) + 1 + skew,
+            )
+        )
+
+    return step
+
+
 def put_booking(
-    number: int, units: frozenset[int], start: int, length: int, stage: Stage, parent: int, skew: int
+    number: int,
+    units: frozenset[int],
+    since: int,
+    start: int,
+    length: int,
+    stage: Stage,
+    parent: int,
+    skew: int,
 ) -> Step:
     """Insert or change a booking, wherever it may collide."""
 
@@ -125,9 +179,14 @@ def put_booking(
         old = tx.booking(number)
         tx.put_booking(
             replace(
-                a_booking(number, tuple(sorted(units)), (start, start + length), count=number % 3),
+                a_booking(number, span=(start, start + length)),
                 stage=stage,
                 parent=parent if parent != number else 0,
+                owner_kind=(OwnerKind.REQUEST, OwnerKind.RESERVATION)[number % 2],
+                parts=(
+                    BookingPart(cell=0, count=len(units), units=tuple(sorted(units)), since=since),
+                    BookingPart(cell=0, count=number % 3),
+                ),
                 pool=("h100", "h100", "a100")[number % 3],
                 version=(old.version if old else 0) + 1 + skew,
             )
@@ -182,14 +241,23 @@ events = st.builds(
     ),
     subjects,
     st.booleans(),
-    st.sampled_from((SubjectKind.REQUEST, SubjectKind.HOST)),
+    st.sampled_from((SubjectKind.REQUEST, SubjectKind.RESERVATION, SubjectKind.HOST)),
 )
 steps = st.one_of(
     st.builds(put_request, subjects, st.sampled_from(STATES), small, st.booleans(), skews),
     st.builds(
+        put_reservation,
+        subjects,
+        st.sampled_from(STATES_OF_RESERVATIONS),
+        small,
+        st.booleans(),
+        skews,
+    ),
+    st.builds(
         put_booking,
         subjects,
         st.frozensets(st.integers(0, 3), max_size=3),
+        st.sampled_from((0, 0, 10, 20)),
         small,
         st.integers(0, 15),
         st.sampled_from(Stage),

@@ -26,7 +26,7 @@ from dws.store import backup, migrate
 from dws.store.memory import MemoryStore
 from dws.store.sql import SqlStore
 from tests.contract.store.conftest import url_of
-from tests.contract.store.samples import a_booking, a_request, an_event
+from tests.contract.store.samples import a_booking, a_full_reservation, a_request, an_event
 from tests.contract.store.test_transactions import everything, write_one, write_two
 
 ROOT = Path(__file__).parents[3]
@@ -458,12 +458,14 @@ def test_columns_say_what_documents_say(tmp_path: Path, sql: Open) -> None:
         write_one(tx)
         write_two(tx)
         tx.put_request(a_request(7, labels={"team": "x"}, priority=4))
+        tx.put_reservation(a_full_reservation(17))
     raw = sqlite3.connect(tmp_path / "dws.db")
     for table, columns in (
         (
             "request",
             "id project name principal state priority array submitted_at promised_start ended_at version",
         ),
+        ("reservation", "id project name state pool series created_at ended_at version deleted"),
         ("booking", "id parent pool stage owner_kind owner version"),
     ):
         names = columns.split()
@@ -472,13 +474,10 @@ def test_columns_say_what_documents_say(tmp_path: Path, sql: Open) -> None:
         rows = raw.execute(f"SELECT {chosen} FROM {table}").fetchall()
         assert rows
         assert rows == raw.execute(f"SELECT {told} FROM {table}").fetchall()
-    spans = raw.execute('SELECT start, "end" FROM booking').fetchall()
-    assert (
-        spans
-        == raw.execute(
-            "SELECT json_extract(doc, '$.span.start'), json_extract(doc, '$.span.end') FROM booking"
-        ).fetchall()
-    )
+    for table, span in (("booking", "span"), ("reservation", "window")):
+        spans = raw.execute(f'SELECT start, "end" FROM {table}').fetchall()
+        told = f"json_extract(doc, '$.{span}.start'), json_extract(doc, '$.{span}.end')"
+        assert spans == raw.execute(f"SELECT {told} FROM {table}").fetchall()
     assert raw.execute("SELECT labels FROM request WHERE id = 7").fetchone() == ('{"team":"x"}',)
     raw.close()
 
@@ -496,6 +495,15 @@ def test_what_the_engine_asks_all_day_uses_an_index(tmp_path: Path, sql: Open) -
             "SELECT doc FROM request WHERE project = 'p' AND name = 'n' AND deleted = 0 ORDER BY id DESC LIMIT 1",
             "request_name",
         ),
+        (
+            "SELECT doc FROM reservation WHERE state IN ('APPROVED', 'FULFILLED') AND deleted = 0 ORDER BY id",
+            "reservation_state",
+        ),
+        (
+            "SELECT doc FROM reservation WHERE project = 'p' AND name = 'n' ORDER BY id DESC LIMIT 1",
+            "reservation_name",
+        ),
+        ("SELECT doc FROM reservation WHERE series = 's' ORDER BY id", "reservation_series"),
         ("SELECT doc FROM booking WHERE stage IN ('HOLD', 'FIRM', 'LIVE') ORDER BY id", "booking_stage"),
         ("SELECT * FROM work WHERE due_at <= 5 ORDER BY due_at, kind, subject, tag LIMIT 9", "work_due"),
         ("SELECT min(due_at) FROM work", "work_due"),

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from dws.engine.ports import Reader, RequestQuery, Store, Transaction
+from dws.engine.ports import Reader, RequestQuery, ReservationQuery, Store, Transaction
 from dws.model.errors import Conflict, DoubleBooking
 from dws.model.request import RequestState
+from dws.model.reservation import ReservationState
 from dws.model.work import WorkKind
 from tests.contract.store import samples
-from tests.contract.store.samples import a_booking, a_request, an_event, an_item
+from tests.contract.store.samples import a_booking, a_request, a_reservation, an_event, an_item
 
 
 class Undone(Exception):
@@ -27,6 +28,10 @@ def everything(reader: Reader) -> dict[str, Any]:
         "waiting": reader.requests(RequestQuery(states=(RequestState.PENDING,))),
         "named": [reader.request_named("vision", f"run-{n}") for n in range(5)],
         "counts": reader.count_requests(),
+        "reservations": reader.reservations(ReservationQuery(include_deleted=True)),
+        "reserved": reader.reservations(ReservationQuery(states=(ReservationState.APPROVED,))),
+        "block": [reader.reservation_named("vision", f"block-{n}") for n in range(10, 14)],
+        "largest": reader.largest_id(),
         "bookings": [reader.booking(n) for n in range(5)],
         "open": reader.open_bookings(),
         "peak": reader.peak("h100", 0, 0, 100),
@@ -49,6 +54,8 @@ def write_one(tx: Transaction) -> None:
     """A little of everything."""
     tx.put_request(a_request(1))
     tx.put_request(a_request(2, state=RequestState.COMPLETED, ended_at=5))
+    tx.put_reservation(a_reservation(11))
+    tx.put_reservation(a_reservation(12, state=ReservationState.ENDED, ended_at=5))
     tx.put_booking(a_booking(1, (0, 1)))
     tx.put_booking(a_booking(2, (3,), (10, 90), parent=0))
     tx.put_fleet(samples.FLEET)
@@ -65,6 +72,8 @@ def write_two(tx: Transaction) -> None:
     """A change of all that, and something new."""
     tx.put_request(a_request(1, version=2, state=RequestState.ACTIVE, deleted=True))
     tx.put_request(a_request(3))
+    tx.put_reservation(a_reservation(11, version=2, name="block-10", state=ReservationState.FULFILLED))
+    tx.put_reservation(a_reservation(13))
     tx.put_booking(a_booking(1, (1, 2), (0, 200), version=2))
     tx.put_booking(samples.ended(a_booking(2, (3,), (10, 90)), 50))
     tx.put_booking(a_booking(3, (0,)))
@@ -244,6 +253,7 @@ def test_a_transaction_inside_a_transaction_is_a_mistake(store: Store) -> None:
     [
         lambda tx: tx.put_fleet(samples.FLEET),
         lambda tx: tx.put_meta("key", "x"),
+        lambda tx: tx.put_reservation(a_reservation(3)),
         lambda tx: tx.put_host_status(samples.a_status()),
         lambda tx: tx.clear_leases(),
         lambda tx: tx.forget_before(10, limit=1),
