@@ -10,6 +10,7 @@ from click.testing import Result
 
 from dws.cli import zones
 from dws.model.errors import InvalidArgument
+from dws.wire.timefmt import echo_instant
 from tests.cli.stub import NOW, REQUESTS, Stub, clock, waiting
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -52,7 +53,7 @@ def test_e03_a_repeated_hour_needs_an_offset() -> None:
 )
 def test_what_people_write_is_the_instant_they_mean(text: str, expected: str) -> None:
     """A request would start at another time than the one written down."""
-    assert zones.echo_time(when(text), NEW_YORK).endswith(f" = {expected}")
+    assert echo_instant(when(text), NEW_YORK).endswith(f" = {expected}")
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "2027-13-01", "9 am", "+5 parsecs", ""])

@@ -9,6 +9,7 @@ import click
 from dws.cli import zones
 from dws.cli.groups import DefaultGroup
 from dws.cli.session import Session, with_session
+from dws.wire.timefmt import echo_instant, parse_duration
 
 if TYPE_CHECKING:
     from dws.wire.native_v1 import Clock
@@ -48,8 +49,6 @@ def advance(session: Session, by: str) -> None:
     Example:
       dws clock advance 7d
     """
-    from dws.wire.timefmt import parse_duration
-
     _show(session, session.client.advance(parse_duration(by, field="by")))
 
 
@@ -89,5 +88,5 @@ def _show(session: Session, answer: Clock) -> None:
     kind = "virtual" if answer.virtual else "real"
     session.emit(
         {"now": answer.now, "epoch": answer.epoch},
-        lambda: f"{zones.echo_time(answer.epoch, session.zone)}, {kind} clock",
+        lambda: f"{echo_instant(answer.epoch, session.zone)}, {kind} clock",
     )

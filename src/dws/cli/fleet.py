@@ -13,7 +13,7 @@ import click
 from dws.cli import zones
 from dws.cli.groups import DefaultGroup
 from dws.cli.session import Session, with_session
-from dws.wire.timefmt import format_instant
+from dws.wire.timefmt import echo_instant, format_instant
 
 if TYPE_CHECKING:
     from dws.wire.native_v1 import ChangeHostsAnswer, Fleet, Host, Pool
@@ -156,7 +156,7 @@ def _change(
     ends = ""
     if until:
         at = zones.parse_when(until, session.zone, server_now=session.now, field="until")
-        session.say(f"until: {zones.echo_time(at, session.zone)}")
+        session.say(f"until: {echo_instant(at, session.zone)}")
         ends = format_instant(at)
     answer = session.client.change_hosts(hosts, state, reason=reason, until=ends)
     if not dry_run:

@@ -8,28 +8,25 @@ needs an offset. What is relative ("+5m") counts from the server's time, never f
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from dws.model.errors import InvalidArgument
+from dws.model.localtime import zone_named
 from dws.model.time import DAY, HOUR, MINUTE
-from dws.wire.timefmt import parse_duration, parse_instant
+from dws.wire.timefmt import FromNow, parse_moment
 
 LOCALTIME: Final = Path("/etc/localtime")
-_RELATIVE = re.compile(r"(?:\+|in\s+)\s*(\S+)")
-_HAS_OFFSET = re.compile(r"\d(?:Z|z|[+-]\d\d:?\d\d)$")
 
 
 def user_zone(given: str = "", environment: Mapping[str, str] = os.environ) -> ZoneInfo:
     """The zone named, else $TZ, else the machine's, else UTC. Raises InvalidArgument for an unknown name."""
     if given:
-        return _named(given, field="tz")
+        return zone_named(given, field="tz")
     if name := environment.get("TZ", "").lstrip(":"):
-        return _named(name, field="TZ")
+        return zone_named(name, field="TZ")
     try:
         target = str(LOCALTIME.resolve(strict=True))
         _, _, name = target.partition("/zoneinfo/")
@@ -41,77 +38,13 @@ def user_zone(given: str = "", environment: Mapping[str, str] = os.environ) -> Z
         return ZoneInfo("UTC")
 
 
-def _named(name: str, *, field: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidArgument(
-            f"{field}: '{name}' is not a time zone; write a name such as 'Europe/Paris' or 'UTC'",
-            field=field,
-        ) from None
-
-
-def is_relative(text: str) -> bool:
-    """True for "now", "+5m" and "in 5m"."""
-    text = text.strip().lower()
-    return text == "now" or _RELATIVE.fullmatch(text) is not None
-
-
 def parse_when(text: str, zone: tzinfo, *, server_now: int, field: str) -> int:
-    """Epoch seconds of what a person wrote.
+    """Epoch seconds of what a person wrote, as `dws.wire.timefmt.parse_moment` reads it.
 
-    "now", "+5m" and "in 5m" count from `server_now`; an RFC 3339 instant is itself; a date with or
-    without a time is wall-clock time in `zone`. Raises InvalidArgument naming `field`.
+    What is relative counts from `server_now`. Raises InvalidArgument naming `field`.
     """
-    text = text.strip()
-    if text.lower() == "now":
-        return server_now
-    if match := _RELATIVE.fullmatch(text.lower()):
-        return server_now + parse_duration(match.group(1), field=field)
-    if _HAS_OFFSET.search(text) and ":" in text:
-        return parse_instant(text, field=field)
-    try:
-        wall = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidArgument(
-            f"{field}: '{text}' is not a time; write for example '2027-05-03 09:00' (your zone), "
-            "'2027-05-03T09:00:00+02:00', or '+30m'",
-            field=field,
-        ) from None
-    return _from_wall(wall, zone, field=field)
-
-
-def _from_wall(wall: datetime, zone: tzinfo, *, field: str) -> int:
-    """The instant of a wall-clock time, refusing what does not exist or exists twice."""
-    first, second = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
-    if first.utcoffset() == second.utcoffset():
-        return int(first.timestamp())
-    if _exists(first):
-        raise InvalidArgument(
-            f"{field}: {wall:%Y-%m-%d %H:%M} comes twice in {zone} because the clocks go back; add the "
-            f"offset: '{first:%Y-%m-%d %H:%M}{_offset(first)}' (the earlier) or "
-            f"'{second:%Y-%m-%d %H:%M}{_offset(second)}' (the later)",
-            field=field,
-            reason="ambiguousTime",
-        )
-    before, after = sorted(moment.astimezone(UTC).astimezone(zone) for moment in (first, second))
-    raise InvalidArgument(
-        f"{field}: {wall:%Y-%m-%d %H:%M} does not exist in {zone}: the clocks go forward over it; "
-        f"the nearest times are {before:%H:%M} {before:%Z} and {after:%H:%M} {after:%Z}",
-        field=field,
-        reason="skippedTime",
-    )
-
-
-def _exists(moment: datetime) -> bool:
-    back = moment.astimezone(UTC).astimezone(moment.tzinfo)
-    return back.replace(tzinfo=None) == moment.replace(tzinfo=None)
-
-
-def _offset(moment: datetime) -> str:
-    seconds = int((moment.utcoffset() or timedelta()).total_seconds())
-    sign = "-" if seconds < 0 else "+"
-    return f"{sign}{abs(seconds) // HOUR:02}:{abs(seconds) % HOUR // MINUTE:02}"
+    moment = parse_moment(text, zone, field=field)
+    return server_now + moment.seconds if isinstance(moment, FromNow) else moment
 
 
 def instant_of(text: str) -> int | None:
@@ -162,9 +95,3 @@ def relative(instant: int, *, now: int) -> str:
 def beside(instant: int, zone: tzinfo, *, now: int) -> str:
     """Short and relative: "14:05 (in 2h05m)"."""
     return f"{short_time(instant, zone, now=now)} ({relative(instant, now=now)})"
-
-
-def echo_time(instant: int, zone: tzinfo) -> str:
-    """Local and UTC, with the zone's name, as told before anything is asked for."""
-    utc = datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"{local_time(instant, zone)} ({zone}) = {utc}"
