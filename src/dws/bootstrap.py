@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -18,16 +18,15 @@ import structlog
 
 from dws.backends import registry
 from dws.declared import demo, fleetfile
+from dws.declared.fleetfile import LOCAL_ZONE
 from dws.engine.app import CLOCK_KEY, Engine, run_here
 from dws.engine.clock import SystemClock, VirtualClock
 from dws.engine.loop import CallerPool, Loop
 from dws.engine.ports import Backend, Clock, Meters, Store
 from dws.model.access import SYSTEM
 from dws.model.errors import InvalidArgument
-from dws.model.topology import Fleet, Pool, Zone
+from dws.model.topology import Pool, Zone
 from dws.planner.options import DEFAULT_POLICY, PolicyOptions
-
-LOCAL_ZONE = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,10 +203,7 @@ def _backends(settings: Settings, clock: Clock) -> dict[str, Backend]:
         "clock": clock.now,
         "accelerators": settings.accelerators,
     }
-    return {
-        name: registry.create(name, settings.backends.get(name, {}), context)
-        for name in wanted
-    }
+    return {name: registry.create(name, settings.backends.get(name, {}), context) for name in wanted}
 
 
 def _declare_fleet(engine: Engine, settings: Settings, backends: Mapping[str, Backend]) -> None:
@@ -221,22 +217,15 @@ def _declare_fleet(engine: Engine, settings: Settings, backends: Mapping[str, Ba
             text = path.read_text(encoding="utf-8")
         except OSError as error:
             raise InvalidArgument(f"fleet: cannot read {path}: {error.strerror}", field="fleet") from None
-        fleet = fleetfile.parse(text, source=str(path))
+        fleet = fleetfile.parse(text, source=str(path), backends=backends)
     else:
         fleet = known
-    fleet = with_this_machine(fleet, backends)
-    engine.apply_fleet(SYSTEM, fleet, confirm=True)
-
-
-def with_this_machine(fleet: Fleet, backends: Mapping[str, Backend]) -> Fleet:
-    """The fleet with zone `local`: this machine's pools, or why it is unavailable."""
-    zones = tuple(z for z in fleet.zones if z.name != LOCAL_ZONE)
-    pools = tuple(p for p in fleet.pools if p.zone != LOCAL_ZONE)
-    zone, own = _this_machine(backends)
-    return replace(fleet, zones=(*zones, zone), pools=(*pools, *own))
+    zone, pools = _this_machine(backends)
+    engine.apply_fleet(SYSTEM, fleetfile.with_local(fleet, zone, pools), confirm=True)
 
 
 def _this_machine(backends: Mapping[str, Backend]) -> tuple[Zone, tuple[Pool, ...]]:
+    """Zone `local`: this machine's pools, or why it is unavailable."""
     if "local" not in backends:
         reason = "programs on this machine need the real clock; this server runs on a virtual one"
         return Zone(name=LOCAL_ZONE, region=LOCAL_ZONE, unavailable=reason), ()

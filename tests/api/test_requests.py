@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.served import REQUESTS, SLICE, Served
+from tests.api.served import FLEET, REQUESTS, SLICE, Served
 
 ALL = {"accelerators": "h100:32", "duration": "4h"}
 
@@ -220,6 +220,26 @@ def test_a_fleet_is_applied_only_when_confirmed(fresh: Served) -> None:
     answer = post(fresh, "/dws/v1/fleet:apply", {"toml": "[[pools]]\nname = 5\n"})
     assert answer.status_code == 400
     assert "fleet.toml:" in answer.json()["error"]["message"]
+
+
+def test_a_fleet_file_is_refused_at_its_line_and_leaves_this_machine(fresh: Served) -> None:
+    """A pool nobody runs would be promised; and a new fleet would take away the machine itself."""
+    before = fresh.owner.get("/dws/v1/fleet").json()
+    toml = (
+        FLEET
+        + '[[pools]]\nname = "s"\nzone = "us-east5-a"\nmachine = "e2-medium"\nhosts = 1\nbackend = "slurm"\n'
+    )
+    answer = post(fresh, "/dws/v1/fleet:apply", {"toml": toml, "confirm": True})
+    assert answer.status_code == 400
+    line = toml.rstrip().count("\n") + 1
+    assert answer.json()["error"]["message"].startswith(f"fleet.toml:{line}: pools.backend: 'slurm'")
+    assert fresh.owner.get("/dws/v1/fleet").json() == before
+    assert post(fresh, "/dws/v1/fleet:apply", {"toml": '[[zones]]\nname = "z"\n', "confirm": True}).json()[
+        "applied"
+    ]
+    zones = {zone["name"]: zone for zone in fresh.owner.get("/dws/v1/fleet").json()["zones"]}
+    assert zones.keys() == {"z", "local"}
+    assert zones["local"] == next(zone for zone in before["zones"] if zone["name"] == "local")
 
 
 def test_names_with_odd_characters_are_not_found(fresh: Served) -> None:

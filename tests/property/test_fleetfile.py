@@ -14,7 +14,7 @@ from dws.model.topology import Domain, Fleet, Pool, Zone
 NAMES = st.from_regex(r"[a-z](-?[a-z0-9]){0,5}", fullmatch=True)
 HOSTS = st.from_regex(r"[A-Za-z0-9]([-_.]?[A-Za-z0-9]){0,6}", fullmatch=True)
 SENTENCES = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-SECONDS = st.integers(0, 100_000)
+SECONDS = st.integers(0, 86_400)
 CUSTOM = [
     MachineShape(name="own-gpu", accelerator="mi300x", accelerators=4, vcpus=8, memory_gb=64),
     MachineShape(name="own-cpu", vcpus=4, memory_gb=16),

@@ -14,7 +14,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
@@ -27,6 +28,8 @@ from dws.model.topology import Fleet, Pool, Zone
 from dws.wire.timefmt import format_duration, parse_duration
 
 DEFAULT_BACKEND: Final = "simulated"
+LOCAL_ZONE: Final = "local"
+"""This machine. The server declares it by itself, with what it finds."""
 
 DEFAULT_OVERHEADS: Final[Mapping[str, Overheads]] = {
     "local": Overheads(setup_s=60, grace_s=30, teardown_s=10),
@@ -34,10 +37,12 @@ DEFAULT_OVERHEADS: Final[Mapping[str, Overheads]] = {
 """What a pool of a backend costs around a run when the file does not say; nothing where not listed."""
 
 _PRICE_MAX: Final = 1_000_000
+_SHAPE_MAX: Final = {"accelerators": 1024, "vcpus": 65_536, "memory_gb": 1_048_576}
+_OVERHEAD_MAX_S: Final = 86_400
 
 
-def parse(text: str, source: str = "fleet.toml") -> Fleet:
-    """The fleet a TOML text describes.
+def parse(text: str, source: str = "fleet.toml", *, backends: Collection[str] = ()) -> Fleet:
+    """The fleet a TOML text describes; with `backends`, its pools may name only those.
 
     Raises InvalidArgument whose message begins with `source:LINE: ` of the first mistake.
     """
@@ -48,6 +53,8 @@ def parse(text: str, source: str = "fleet.toml") -> Fleet:
     prices = _prices(root.table("prices"), shapes)
     pools = tuple(_pool(p, zones=zones, shapes=shapes, prices=prices) for p in root.tables("pools"))
     _refuse_shared_hosts(root, pools)
+    if backends:
+        _refuse_unknown_backends(root, pools, backends)
     currency = root.text("currency", "USD")
     if not (len(currency) == 3 and currency.isascii() and currency.isupper()):
         root.fail(f"'{currency}' is not a currency code such as 'USD'", "currency")
@@ -73,8 +80,8 @@ def _shapes(declared: Table) -> dict[str, MachineShape]:
         entry.only("accelerator", "accelerators", "vcpus", "memory_gb")
         with declared.at(name):
             check_name(name)
-        written, count = entry.text("accelerator", ""), entry.count("accelerators")
-        vcpus, memory_gb = entry.count("vcpus"), entry.count("memory_gb")
+        written = entry.text("accelerator", "")
+        count, vcpus, memory_gb = (_bounded(entry, key) for key in _SHAPE_MAX)
         with entry.at("accelerator" if written else "accelerators"):
             shapes[name] = MachineShape(
                 name=name,
@@ -84,6 +91,14 @@ def _shapes(declared: Table) -> dict[str, MachineShape]:
                 memory_gb=memory_gb,
             )
     return shapes
+
+
+def _bounded(entry: Table, key: str) -> int:
+    """A whole number of a shape, not larger than any machine has."""
+    number = entry.count(key)
+    if number > _SHAPE_MAX[key]:
+        entry.fail(f"{number} must lie between 0 and {_SHAPE_MAX[key]}", key)
+    return number
 
 
 def _prices(declared: Table, shapes: Mapping[str, MachineShape]) -> dict[str, int]:
@@ -176,6 +191,8 @@ def _overheads(entry: Table, default: Overheads) -> Overheads:
             entry.fail(f"expected a duration such as '90s', found {kind_of(written)}", key)
         with entry.at(key):
             seconds[key] = parse_duration(written, field=key)
+        if seconds[key] > _OVERHEAD_MAX_S:
+            entry.fail(f"{format_duration(seconds[key])} is longer than a day", key)
     return Overheads(setup_s=seconds["setup"], grace_s=seconds["grace"], teardown_s=seconds["teardown"])
 
 
@@ -191,6 +208,24 @@ def _refuse_shared_hosts(root: Table, pools: tuple[Pool, ...]) -> None:
             if host in owner:
                 entry.fail(f"host '{host}' is in pool '{owner[host]}' already", "hosts")
             owner[host] = pool.name
+
+
+def _refuse_unknown_backends(root: Table, pools: tuple[Pool, ...], backends: Collection[str]) -> None:
+    """A pool nobody runs would promise what nobody delivers. Zone `local` is the server's own to declare."""
+    for entry, pool in zip(root.tables("pools"), pools, strict=True):
+        if pool.backend not in backends and pool.zone != LOCAL_ZONE:
+            entry.fail(
+                f"'{pool.backend}' does not run here (this server has: {', '.join(sorted(backends))})"
+                f"{nearest(pool.backend, backends)}",
+                *(["backend"] if "backend" in entry.values else []),
+            )
+
+
+def with_local(fleet: Fleet, zone: Zone, pools: Sequence[Pool]) -> Fleet:
+    """The fleet with zone `local` as the server found it, whatever a file says of it."""
+    others = tuple(z for z in fleet.zones if z.name != LOCAL_ZONE)
+    elsewhere = tuple(p for p in fleet.pools if p.zone != LOCAL_ZONE)
+    return replace(fleet, zones=(*others, zone), pools=(*elsewhere, *pools))
 
 
 def _name(entry: Table, key: str, default: str | None = None) -> str:

@@ -409,6 +409,11 @@ class Engine:
         del who
         return self.books.fleet
 
+    @property
+    def backend_names(self) -> frozenset[str]:
+        """The backends that pools may name."""
+        return frozenset(self._backends)
+
     def apply_fleet(self, who: Principal, new: Fleet, *, confirm: bool) -> FleetChange:
         """Declare the fleet anew; without `confirm` only say what would change."""
         access.may_operate(who)

@@ -139,6 +139,8 @@ MISTAKES = [
     ("half-a-shape", 'accelerator = "mi300x"\n', "", 6, "must be given together"),
     ("currency", '"EUR"', '"euro"', 1, "not a currency code"),
     ("reserved-level", '["rack"]', '["host"]', 33, "is taken"),
+    ("overhead", 'setup = "2m"', 'setup = "99999999d"', 34, "is longer than a day"),
+    ("too-many-cores", "vcpus = 96", "vcpus = 99999999999999999999", 8, "must lie between 0 and 65536"),
     ("no-hosts", "hosts = 8\n", "hosts = 0\n", 17, "between 1 and 65536"),
 ]  # fmt: skip
 
@@ -153,6 +155,20 @@ def test_a_mistake_is_reported_at_its_line(old: str, new: str, line: int, messag
         fleetfile.parse(FILE.replace(old, new, 1), source="fleet.toml")
     assert caught.value.message.startswith(f"fleet.toml:{line}: ")
     assert message in caught.value.message
+
+
+def test_a_pool_of_a_backend_that_does_not_run_is_a_mistake_at_its_line() -> None:
+    """Hosts would be promised that nobody can deliver."""
+    with pytest.raises(InvalidArgument) as caught:
+        fleetfile.parse(
+            FILE.replace('"local"', '"locla"'), source="fleet.toml", backends=["local", "simulated"]
+        )
+    assert caught.value.message == (
+        "fleet.toml:31: pools.backend: 'locla' does not run here (this server has: local, simulated)"
+        "; did you mean 'local'?"
+    )
+    with pytest.raises(InvalidArgument, match=r"^fleet.toml:13: pools: 'simulated' does not run here"):
+        fleetfile.parse(FILE, source="fleet.toml", backends=["local"])
 
 
 def test_lines_are_right_in_every_way_toml_is_written() -> None:

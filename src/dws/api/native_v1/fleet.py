@@ -17,8 +17,14 @@ def get(call: Call[None, NoQuery]) -> wire.Fleet:
 
 
 def apply(call: Call[wire.ApplyFleetRequest, NoQuery]) -> wire.ApplyFleetAnswer:
-    """Declare the fleet anew, or say what that would change."""
-    told = call.engine.apply_fleet(call.who, fleetfile.parse(call.body.toml), confirm=call.body.confirm)
+    """Declare the fleet anew, or say what that would change. Zone `local` stays as the server found it."""
+    engine = call.engine
+    new = fleetfile.parse(call.body.toml, backends=engine.backend_names)
+    known = engine.declared_fleet(call.who)
+    for zone in known.zones:
+        if zone.name == fleetfile.LOCAL_ZONE:
+            new = fleetfile.with_local(new, zone, [p for p in known.pools if p.zone == zone.name])
+    told = engine.apply_fleet(call.who, new, confirm=call.body.confirm)
     return wire.ApplyFleetAnswer(version=told.version, lines=list(told.lines), applied=told.applied)
 
 
