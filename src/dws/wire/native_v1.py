@@ -433,8 +433,8 @@ class Reservation(Answer):
     `count` is hosts booked and `short` how many of them it lacks (it is degraded while that is not 0);
     `inUse` hosts are held by requests inside it and `waiting` requests wait inside. `lockAt` is when it can
     no longer be changed, `cancelUntil` the last instant of a free cancellation, `approveBy` when an approval
-    would come too late. `sequence` counts its changes. `cost` is decimal, for the whole window; `hosts` and
-    `inside` are empty except where one reservation is got by name.
+    would come too late. `idleSince` is since when nothing runs in it. `sequence` counts its changes.
+    `cost` is decimal, for the whole window; `hosts` and `inside` are empty except where one reservation is got by name.
     """
 
     id: str
@@ -467,7 +467,7 @@ class Reservation(Answer):
     approve_by: str
     cancel_until: str
     opened_at: str
-    used_at: str
+    idle_since: str
     ended_at: str
     end_message: str
     sequence: int
