@@ -434,7 +434,8 @@ class Reservation(Answer):
     `inUse` hosts are held by requests inside it and `waiting` requests wait inside. `lockAt` is when it can
     no longer be changed, `cancelUntil` the last instant of a free cancellation, `approveBy` when an approval
     would come too late. `idleSince` is since when nothing runs in it. `sequence` counts its changes.
-    `cost` is decimal, for the whole window; `hosts` and `inside` are empty except where one reservation is got by name.
+    `cost` is decimal, for the whole window; `hosts` and `inside` are empty except where one reservation is
+    got by name.
     """
 
     id: str
