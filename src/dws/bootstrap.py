@@ -17,7 +17,7 @@ from typing import Literal
 import structlog
 
 from dws.backends import registry
-from dws.declared import demo, fleetfile
+from dws.declared import demo, fleetfile, table
 from dws.declared.fleetfile import LOCAL_ZONE
 from dws.engine.app import CLOCK_KEY, Engine, run_here
 from dws.engine.clock import SystemClock, VirtualClock
@@ -57,6 +57,27 @@ def default_state_dir(environment: Mapping[str, str]) -> Path:
         return Path(own)
     base = environment.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "opendws"
+
+
+def read_backends(path: Path) -> dict[str, dict[str, object]]:
+    """The settings of backends from a TOML file, a table each.
+
+    Raises InvalidArgument whose message begins with `FILE:LINE: ` of the first mistake.
+    """
+    try:
+        root = table.read(path.read_text(encoding="utf-8"), source=str(path))
+    except OSError as error:
+        raise InvalidArgument(f"backends: cannot read {path}: {error.strerror}", field="backends") from None
+    found: dict[str, dict[str, object]] = {}
+    for name in root.values:
+        entry = root.table(name)
+        with root.at(name):
+            entry.only(*registry.settings_of(name))
+        found[name] = {}
+        for key, value in entry.values.items():
+            with entry.at(key):
+                found[name][key] = registry.decode(name, key, value)
+    return found
 
 
 @dataclass(slots=True)

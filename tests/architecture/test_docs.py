@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ import click
 import pytest
 from tools import reference
 
-from dws.bootstrap import Settings
+from dws.backends import registry
+from dws.backends.simulated.faults import Faults
+from dws.bootstrap import Settings, read_backends
 from dws.cli import policy
 from dws.cli.exits import Exit
 from dws.cli.main import cli
@@ -60,6 +63,20 @@ def test_every_setting_of_a_server_is_documented() -> None:
     """An operator could not know what can be set."""
     rows = re.findall(r"^\| `(\w+)` \| ", page("server.md"), re.MULTILINE)
     assert {f.name for f in dataclasses.fields(Settings)} <= {*rows}
+
+
+def test_every_setting_of_a_backend_is_documented_with_its_default() -> None:
+    """An operator could not know that a check before the start can be had, or how."""
+    for name in ("local", "simulated"):
+        part = page("backends.md").split(f"\n## `{name}`")[1].split("\n## ")[0]
+        rows = dict(re.findall(r"^\| `(\w+)` \|(.*?)\|", part, re.MULTILINE))
+        takes = inspect.signature(registry.available()[name].load()).parameters
+        assert rows.keys() >= registry.settings_of(name).keys()
+        for setting in registry.settings_of(name):
+            if isinstance(takes[setting].default, int):
+                assert rows[setting].strip() == str(takes[setting].default), setting
+    faults = {f.name for f in dataclasses.fields(Faults)}
+    assert faults <= {*re.findall(r"`(\w+)`", page("backends.md"))}
 
 
 def test_every_exit_code_is_documented() -> None:
@@ -177,13 +194,17 @@ def accept(line: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=IDS)
-def test_files_shown_are_accepted(path: Path) -> None:
-    """A person would copy a fleet file or a policy that the server refuses."""
+def test_files_shown_are_accepted(path: Path, tmp_path: Path) -> None:
+    """A person would copy a fleet file, a policy or settings of backends that the server refuses."""
     for language, block in BLOCK.findall(path.read_text(encoding="utf-8")):
         if language != "toml" or "[[token]]" in block:
             continue
         if "[[" in block:
             fleetfile.parse(block)
+        elif "[local]" in block:
+            file = tmp_path / "backends.toml"
+            file.write_text(block, encoding="utf-8")
+            read_backends(file)
         else:
             policy.parse(block, source=path.name)
 

@@ -44,6 +44,36 @@ def test_options_become_settings(dws: Run, started: list[object], tmp_path: Path
     assert (door.host, door.port, door.names) == ("::1", 9000, ("head.example",))  # type: ignore[attr-defined]
 
 
+def test_settings_of_backends_come_from_a_file(dws: Run, started: list[object], tmp_path: Path) -> None:
+    """A check before the start could be had by those alone who build a server themselves."""
+    file = tmp_path / "backends.toml"
+    file.write_text('[local]\nhealth_check = "true"\nhealth_check_timeout_s = "1m"\n')
+    done = dws("serve", "--backends", str(file), "--state-dir", str(tmp_path))
+    assert done.exit_code == 0, done.stderr
+    found = started[0].backends  # type: ignore[attr-defined]
+    assert found == {"local": {"health_check": "true", "health_check_timeout_s": 60}}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("[local]\nhealth_chek = 1\n", 2, "did you mean 'health_check'?"),
+        ("[local]\n\ngrace_s = 'soon'\n", 3, "'soon' is not a duration"),
+        ("\n[slurm]\n", 2, "no backend 'slurm' is installed"),
+        ("[local\n", 1, "not TOML"),
+        ("local = 1\n", 1, "expected a table"),
+    ],
+)
+def test_a_mistake_in_it_is_at_its_line(dws: Run, tmp_path: Path, text: str, line: int, message: str) -> None:
+    """A misspelt check would be no check at all."""
+    file = tmp_path / "backends.toml"
+    file.write_text(text)
+    done = dws("serve", "--backends", str(file), "--state-dir", str(tmp_path))
+    assert done.exit_code == 2
+    assert f"{file}:{line}: " in done.stderr
+    assert message in done.stderr
+
+
 @pytest.mark.parametrize("listen", ["0.0.0.0:8470", "10.0.0.1:80", "[::]:8470"])
 def test_tokens_do_not_travel_in_the_clear_by_mistake(dws: Run, started: list[object], listen: str) -> None:
     """Everyone on the network could read the tokens and run programs."""

@@ -56,6 +56,13 @@ COLLECT_AFTER: Final = (50_000, 20, 100)
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TOML file with settings of the policy.",
 )
+@click.option(
+    "--backends",
+    "backends_file",
+    default=None,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TOML file with settings of the backends, such as a health check.",
+)
 @click.option("--name", "names", multiple=True, help="Another host name this server is called by.")
 @click.option("--tls-cert", default=None, type=click.Path(exists=True, dir_okay=False), help="Certificate.")
 @click.option("--tls-key", default=None, type=click.Path(exists=True, dir_okay=False), help="Its key.")
@@ -78,6 +85,7 @@ def serve(
     speed: float,
     accelerators: str,
     policy_file: Path | None,
+    backends_file: Path | None,
     names: tuple[str, ...],
     tls_cert: str | None,
     tls_key: str | None,
@@ -92,7 +100,7 @@ def serve(
       dws serve --fleet demo --clock virtual
       dws serve --accelerators h100:4 --listen 127.0.0.1:8471
     """
-    from dws.bootstrap import Settings, default_state_dir
+    from dws.bootstrap import Settings, default_state_dir, read_backends
     from dws.planner.options import DEFAULT_POLICY
     from dws.telemetry import logging
 
@@ -114,6 +122,7 @@ def serve(
         speed=speed,
         accelerators=accelerators,
         policy=policy.load(policy_file) if policy_file else DEFAULT_POLICY,
+        backends=read_backends(backends_file) if backends_file else {},
     )
     door = Door(host=host, port=port, names=names, tls_cert=tls_cert, tls_key=tls_key)
     with interrupts(), suppress(KeyboardInterrupt):

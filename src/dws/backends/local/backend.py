@@ -41,6 +41,7 @@ from dws.wire.timefmt import format_instant
 
 INSTANCES: Final = "instances"
 MB: Final = 1_000_000
+SETTING_MAX: Final = 1_000_000
 _SUPERVISOR: Final = (sys.executable, "-S", "-P", "-m", "dws.backends.local.supervisor")
 _SOURCE: Final = str(Path(dws.__file__).parents[1])
 
@@ -80,6 +81,19 @@ class LocalBackend:
                 f"foreign_process: '{foreign_process}' is neither 'refuse' nor 'ignore'",
                 field="foreign_process",
             )
+        numbers = {
+            "cpu_slots": cpu_slots,
+            "setup_s": setup_s,
+            "grace_s": grace_s,
+            "teardown_s": teardown_s,
+            "health_check_timeout_s": health_check_timeout_s,
+            "output_max_mb": output_max_mb,
+            "keep_instances": keep_instances,
+            "keep_output_mb": keep_output_mb,
+        }
+        for name, number in numbers.items():
+            if not 0 <= number <= SETTING_MAX:
+                raise InvalidArgument(f"{name}: {number} must lie between 0 and {SETTING_MAX}", field=name)
         self.name = inventory.BACKEND
         self._clock = clock
         overheads = Overheads(setup_s=setup_s, grace_s=grace_s, teardown_s=teardown_s)
