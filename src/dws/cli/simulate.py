@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -88,12 +89,13 @@ def simulate(
       dws simulate --trace philly.csv.gz --hosts 640
       dws simulate --trace generated --profile helios --hosts 512 --jobs 20000 -o json
       dws simulate --break 7
-      dws simulate --break --seeds 50
+      dws simulate --break --seeds 50 -o json
     """
     if broken is not None or seeds or forever:
-        first = _seed(broken or "0")
+        if trace:
+            raise click.UsageError("--break makes up its own workload; leave out --trace")
         count = None if forever else seeds or 1
-        return _break(first, count, steps or 0)
+        return _break(session, _seed(broken or "0"), count, steps or 0)
     hosts = hosts or (command.HOSTS if trace in ("", command.GENERATED) else 0)
     work = command.workload(
         trace or command.GENERATED, hosts=hosts, jobs=jobs, load=load, profile=profile, seed=seed
@@ -129,19 +131,19 @@ def _progress(total: int) -> Callable[[int], None] | None:
     return tell
 
 
-def _break(first: int, count: int | None, steps: int) -> int:
-    """Run seeds until one breaks, all are done, or somebody stops it."""
+def _break(session: Session, first: int, count: int | None, steps: int) -> int:
+    """Run seeds until one breaks, all are done, or somebody stops it; for programs a line of JSON each."""
     seeds = itertools.count(first) if count is None else range(first, first + count)
     began = time.monotonic()
     done = 0
     try:
         for outcome in command.break_seeds(seeds, steps=steps):
             done += 1
-            click.echo(outcome.text())
+            click.echo(outcome.text() if session.is_table else json.dumps(outcome.data()))
             if not outcome.ok:
                 return Exit.FAILED
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
     rate = done / max(0.001, time.monotonic() - began)
-    click.echo(f"{done} seeds, nothing broken ({rate:.2f} seeds/s)")
+    click.echo(f"{done} seeds, nothing broken ({rate:.2f} seeds/s)", err=not session.is_table)
     return Exit.OK

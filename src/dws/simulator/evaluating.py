@@ -7,6 +7,7 @@ life. Nothing fails here; `breaking` is for that.
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from dws.engine.clock import stopwatch
 from dws.engine.commands import Submit
 from dws.model.access import SYSTEM
 from dws.model.demand import Alternative, Demand
+from dws.model.errors import InvalidArgument
+from dws.model.names import check_project
 from dws.model.request import Workload
 from dws.model.resources import MachineShape
 from dws.model.time import DAY, FOREVER
@@ -64,10 +67,16 @@ class Evaluation:
         return self.figures.requests / self.wall_s
 
 
-def evaluation_policy(policy: PolicyOptions = DEFAULT_POLICY) -> PolicyOptions:
-    """The policy as it is used here: jobs may be longer than any owner would allow, nobody is warned, and
-    the story of what is over is kept for two days only."""
-    return replace(policy, run_duration_max_s=RUN_MAX_S, warning_leads_s=(), retention_s=2 * DAY)
+def evaluation_policy(policy: PolicyOptions, hosts: int) -> PolicyOptions:
+    """The policy as it is used here: jobs may be longer than any owner would allow and as large as the
+    fleet, nobody is warned, and the story of what is over is kept for two days only."""
+    return replace(
+        policy,
+        run_duration_max_s=RUN_MAX_S,
+        instances_max=max(hosts, policy.instances_max),
+        warning_leads_s=(),
+        retention_s=2 * DAY,
+    )
 
 
 def evaluate(
@@ -86,7 +95,7 @@ def evaluate(
     exact run time, or one to three times that. `progress` is told how many jobs have been submitted.
     Raises ValueError when no job fits.
     """
-    policy = evaluation_policy(policy)
+    policy = evaluation_policy(policy, hosts)
     recorder = Recorder()
     world = World(
         store=MemoryStore(), backend=SimulatedBackend(), policy=policy, start=START, meters=recorder
@@ -151,12 +160,21 @@ def submission(job: Job, estimates: Estimates, chance: random.Random) -> Submit:
     elif estimates == "slack":
         asked_s = int(job.run_s * chance.uniform(1, 3))
     return Submit(
-        project=f"u-{job.user.lower()}" if job.user.isalnum() else "u",
+        project=project_of(job.user),
         demand=Demand(
             alternatives=(Alternative(shape=SHAPE, count=job.size, duration_s=min(RUN_MAX_S, asked_s)),)
         ),
         workload=Workload(command=("run",), environment={"DWS_SIM_RUN_S": str(job.run_s)}),
     )
+
+
+def project_of(user: str) -> str:
+    """A project for each user of a trace: `u-` and the name, or its digest where it is no legal project."""
+    plain = f"u-{user.lower()}" if user else "u"
+    try:
+        return check_project(plain)
+    except InvalidArgument:
+        return f"u-{hashlib.blake2b(user.encode(), digest_size=8).hexdigest()}"
 
 
 def _arrive(world: World, command: Submit, number: int, progress: Callable[[int], None] | None) -> None:

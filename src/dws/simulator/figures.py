@@ -7,6 +7,7 @@ told (negative: earlier than told).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -72,9 +73,9 @@ def figures(courses: Iterable[Course], *, capacity: int) -> Figures:
 
 
 def quantile(values: Sequence[int], share: float) -> int:
-    """The value that `share` of all values do not exceed."""
+    """The smallest value that `share` (0 … 1) of all values do not exceed."""
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def _mean(values: Sequence[float]) -> float:

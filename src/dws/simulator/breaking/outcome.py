@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -36,6 +37,24 @@ class Outcome:
         """True when nothing was found."""
         return not self.fault
 
+    @property
+    def replay(self) -> str:
+        """The command that tells the same story again."""
+        return f"dws simulate --break {self.seed}" + (f" --steps {self.steps}" if self.steps else "")
+
+    def data(self) -> dict[str, object]:
+        """The same for programs; the story only when it matters."""
+        return {
+            "seed": self.seed,
+            "ok": self.ok,
+            "fault": self.fault,
+            "revision": revision(),
+            "replay": self.replay,
+            "simulatedS": self.simulated_s,
+            "counts": dict(sorted(self.counts.items())),
+            "story": [] if self.ok else list(self.story),
+        }
+
     def text(self) -> str:
         """One line when all is well; the whole story, the fault and how to replay it otherwise."""
         if self.ok:
@@ -45,17 +64,17 @@ class Outcome:
                 f"seed {self.seed}: ok, {commands} commands, {events} events, {crashes} crashes, "
                 f"{self.simulated_s} s"
             )
-        again = f"dws simulate --break {self.seed}" + (f" --steps {self.steps}" if self.steps else "")
         return "\n".join(
             (
                 *self.story,
                 "",
                 f"BROKEN: {self.fault}",
-                f"seed {self.seed}, opendws {revision()}, replay: {again}",
+                f"seed {self.seed}, opendws {revision()}, replay: {self.replay}",
             )
         )
 
 
+@cache
 def revision() -> str:
     """The version; in a checkout also the commit, marked when files are not as committed."""
     told = version("opendws")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from pathlib import Path
 
 from dws.model.errors import InvalidArgument
@@ -26,5 +27,5 @@ def read(path: Path) -> Trace:
     try:
         with opener(path, "rt", encoding="utf-8", newline="") as lines:
             return readers[kind](lines, source=path.name)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InvalidArgument(f"trace: cannot read {path}: {error}", field="trace") from None

@@ -58,8 +58,10 @@ def generate(profile: str, *, jobs: int, capacity: int, load: float = 0.8, seed:
     if known is None:
         names = ", ".join(PROFILES)
         raise InvalidArgument(f"profile: no '{profile}' (there are: {names})", field="profile")
-    if load <= 0 or jobs < 1 or capacity < 1:
-        raise InvalidArgument("load, jobs and hosts must be positive", field="load")
+    if not 0 < load < math.inf or jobs < 1 or capacity < 1:
+        raise InvalidArgument(
+            f"load, jobs and hosts must be positive, not {load:g}, {jobs} and {capacity}", field="load"
+        )
     chance = {p: random.Random(f"{seed}:{p}") for p in ("runs", "sizes", "times", "owners")}
     runs = [_run_s(known, chance["runs"]) for _ in range(jobs)]
     fitting = {size: share for size, share in known.sizes.items() if size <= capacity}

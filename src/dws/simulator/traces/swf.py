@@ -31,6 +31,7 @@ def read_swf(lines: Iterable[str], *, source: str) -> Trace:
             skipped += 1
         else:
             jobs.append(job)
+    jobs.sort(key=lambda job: job.submit_s)
     return Trace(source=source, unit="processor", jobs=tuple(jobs), capacity=capacity, skipped=skipped)
 
 
@@ -39,7 +40,7 @@ def _job(line: str, where: str) -> Job | None:
         field = [int(float(text)) for text in line.split()]
         submit_s, run_s, used, wanted, requested_s = field[1], field[3], field[4], field[7], field[8]
         status, user = field[10], field[11]
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, OverflowError):
         raise InvalidArgument(f"{where}: not a line of Standard Workload Format", field="trace") from None
     size = wanted if wanted > 0 else used
     if run_s <= 0 or size <= 0:
