@@ -26,7 +26,7 @@ from dws.model.request import CapacityRequest
 from dws.model.topology import Fleet, HostStatus
 from dws.planner import advise, backfill, explain, snapshot
 from dws.planner.options import DEFAULT_POLICY, PolicyOptions
-from dws.planner.plan import Decision, Forecast, Plan, Quote
+from dws.planner.plan import Bind, Decision, Forecast, Plan, Quote
 from dws.planner.snapshot import FleetSnapshot
 from dws.wire.timefmt import parse_duration, render_reason
 
@@ -133,7 +133,8 @@ def _report(
     from dws.cli.output import table
 
     names: dict[int, str] = {r.id: r.name for r in asked.snapshot.queue}
-    decisions = [_decision(session, d, names[d.request], asked) for d in plan.decisions]
+    about_requests = [d for d in plan.decisions if not isinstance(d, Bind)]
+    decisions = [_decision(session, d, names[d.request], asked) for d in about_requests]
     lines = [table(["DECISION", "REQUEST", "POOL", "HOSTS", "START"], decisions)] if decisions else []
     if line:
         waits = [

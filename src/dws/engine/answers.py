@@ -16,12 +16,13 @@ from dws.planner.plan import Extension, Forecast
 class RequestView:
     """A request as a reader sees it: the row, and while it waits what it can expect.
 
-    `cost_micros` is what it has cost so far.
+    `cost_micros` is what it has cost so far. `reservation` is the one it runs in, or has to.
     """
 
     request: CapacityRequest
     forecast: Forecast | None = None
     cost_micros: int = 0
+    reservation: Reservation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +161,16 @@ class ReservationView:
     inside: tuple[CapacityRequest, ...] = ()
     hosts: tuple[str, ...] = ()
     cost_micros: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """The answer to a booking or a change: the reservation as it is, or would be with `dry_run`, and the
+    rules that hold for it, in words."""
+
+    view: ReservationView
+    dry_run: bool
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

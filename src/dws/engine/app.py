@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, TypeVar
 
-from dws.engine import access, fleet, hosts, requests, usage, verify
+from dws.engine import access, calendar, fleet, hosts, requests, reservations, usage, verify
 from dws.engine.answers import (
+    CalendarView,
     Extended,
     FleetChange,
     FleetView,
@@ -22,12 +24,24 @@ from dws.engine.answers import (
     HostChange,
     RequestPage,
     RequestView,
+    ReservationPage,
+    ReservationView,
+    Reserved,
     UsageLine,
     Verification,
 )
 from dws.engine.books import Books
 from dws.engine.clock import MonotonicClock, VirtualClock, stopwatch
-from dws.engine.commands import Amend, ChangeHosts, Extend, Release, Submit
+from dws.engine.commands import (
+    Amend,
+    AmendReservation,
+    ChangeHosts,
+    Extend,
+    Release,
+    Reserve,
+    Seek,
+    Submit,
+)
 from dws.engine.committer import Committer
 from dws.engine.executing import Executor, Job
 from dws.engine.ids import Ids
@@ -42,21 +56,24 @@ from dws.engine.ports import (
     Meters,
     ProcessClock,
     RequestQuery,
+    ReservationQuery,
     Store,
     StreamsLogs,
 )
 from dws.engine.timers import fire_due
 from dws.engine.write import Write
 from dws.model import events as ev
-from dws.model.access import Principal
+from dws.model.access import Principal, Role
 from dws.model.demand import Demand
 from dws.model.errors import FailedPrecondition, InvalidArgument, NotFound
 from dws.model.request import CapacityRequest
+from dws.model.reservation import Reservation
+from dws.model.time import Span
 from dws.model.topology import Fleet, HostState, Pool
 from dws.model.work import WorkKind
-from dws.planner import admission, advise, explain
+from dws.planner import advise, explain, windows
 from dws.planner.options import DEFAULT_POLICY, PolicyOptions
-from dws.planner.plan import Forecast, Quote, Start
+from dws.planner.plan import Advice, Forecast, Quote, Start
 
 T = TypeVar("T")
 ROUNDS_MAX: Final = 10_000
@@ -208,7 +225,7 @@ class Engine:
         if not self._clock.is_virtual and stopwatch() < self._rest_until:
             return 0
         self._planned_at = now
-        if not self.books.waiting:
+        if not self.books.waiting and not self.books.reservations:
             self._planned, self._look_again_at = self.books.stirred, None
             return 0
         began = stopwatch()
@@ -309,14 +326,9 @@ class Engine:
         now = self.now()
         requests.check_submission(command)
         demand = requests.window(now, command.demand, command.wait_s)
-        admission.check(
-            demand,
-            self.books.fleet,
-            self.policy,
-            now,
-            priority=command.priority,
-            project=command.project,
-        )
+        with self._store.read() as reader:
+            demand = requests.aimed(reader, demand, command.project, command.reservation)
+        requests.admit(self.books, self.policy, now, demand, command.project)
 
     def get(self, who: Principal, project: str, name: str) -> RequestView:
         """One request, with its forecast while it waits and its cost so far."""
@@ -396,6 +408,94 @@ class Engine:
         except NotFound:
             data, after = b"", offset
         return data, after, request.state.is_terminal and not data
+
+    # --- reservations -------------------------------------------------------------------------
+
+    def reserve(self, who: Principal, command: Reserve) -> Reserved:
+        """Book a block of capacity, or with `dry_run` say how it would be."""
+        work = lambda w: reservations.reserve(w, who, command)  # noqa: E731
+        return self._reserved(self._write(work, who, command.call_id), dry_run=command.dry_run)
+
+    def amend_reservation(self, who: Principal, command: AmendReservation) -> Reserved:
+        """Change a reservation in one step, or with `dry_run` say how it would be."""
+        work = lambda w: reservations.amend(w, who, command)  # noqa: E731
+        return self._reserved(self._write(work, who, command.call_id), dry_run=command.dry_run)
+
+    def _reserved(self, reservation: Reservation, *, dry_run: bool) -> Reserved:
+        return Reserved(
+            view=calendar.view(self.books, reservation),
+            dry_run=dry_run,
+            rules=calendar.rules(self.policy, reservation),
+        )
+
+    def approve_reservation(self, who: Principal, project: str, name: str) -> ReservationView:
+        """Say yes to a reservation that waits for approval."""
+        return self._on_reservation(lambda w: reservations.approve(w, who, project, name), who)
+
+    def decline_reservation(
+        self, who: Principal, project: str, name: str, reason: str = ""
+    ) -> ReservationView:
+        """Say no to a reservation that waits for approval."""
+        return self._on_reservation(
+            lambda w: reservations.decline(w, who, project, name, reason), who
+        )
+
+    def cancel_reservation(self, who: Principal, project: str, name: str) -> ReservationView:
+        """Stop wanting a reservation that has not started."""
+        return self._on_reservation(lambda w: reservations.cancel(w, who, project, name), who)
+
+    def release_reservation(self, who: Principal, project: str, name: str) -> ReservationView:
+        """Give an open reservation back early."""
+        return self._on_reservation(lambda w: reservations.release(w, who, project, name), who)
+
+    def delete_reservation(self, who: Principal, project: str, name: str) -> None:
+        """Put the record of a reservation that is over away."""
+        self._write(lambda w: reservations.delete(w, who, project, name), who)
+
+    def _on_reservation(
+        self, work: Callable[[Write], Reservation], who: Principal
+    ) -> ReservationView:
+        done = self._write(work, who)
+        with self._store.read() as reader:
+            return calendar.view(self.books, reader.reservation(done.id) or done)
+
+    def get_reservation(self, who: Principal, project: str, name: str) -> ReservationView:
+        """One reservation, with what runs and waits in it."""
+        with self._store.read() as reader:
+            found = reservations.look_up(reader, project, name)
+        if not calendar.may_see(who, found):
+            access.may_read(who, project)
+        return calendar.view(self.books, found)
+
+    def list_reservations(self, who: Principal, query: ReservationQuery) -> ReservationPage:
+        """A page of reservations the caller may see."""
+        if query.project:
+            access.may_read(who, query.project)
+        elif who.projects and who.role is not Role.OPERATOR:
+            query = replace(query, projects=who.projects)
+        with self._store.read() as reader:
+            found = reader.reservations(query)
+        more = found[-1].id if len(found) == query.limit else None
+        views = tuple(calendar.view(self.books, r) for r in found)
+        return ReservationPage(items=views, next_after=more)
+
+    def advise(self, who: Principal, command: Seek) -> Advice:
+        """Windows that could be booked now, best first. Holds nothing."""
+        access.may_read(who, command.project)
+        now = self.now()
+        search = reservations.search_of(now, self.policy, command)
+        return windows.advise(
+            self.books.snapshot(), self.policy, now, command.alternative, search, limit=command.limit
+        )
+
+    def calendar(
+        self, who: Principal, *, start: int, end: int, pools: frozenset[str] = frozenset()
+    ) -> CalendarView:
+        """All bookings over [start, end), as the caller may see them, and what is free; of the pools or
+        zones named, or of all."""
+        if end <= start:
+            raise InvalidArgument("end: must lie after the start", field="end")
+        return calendar.calendar(self.books, who, self.now(), Span(start, end), pools)
 
     # --- fleet --------------------------------------------------------------------------------
 
@@ -569,7 +669,13 @@ class Engine:
 
     def _view(self, request: CapacityRequest, cost_micros: int = 0) -> RequestView:
         told = self.forecast().get(request.id) if request.state.is_waiting else None
-        return RequestView(request=request, forecast=told, cost_micros=cost_micros)
+        named = request.grant.reservation if request.grant is not None else request.demand.reservation
+        return RequestView(
+            request=request,
+            forecast=told,
+            cost_micros=cost_micros,
+            reservation=self.books.reservations.get(named),
+        )
 
     def _told(self, events: list[ev.Event]) -> None:
         newest = events[-1].seq

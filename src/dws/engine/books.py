@@ -13,16 +13,18 @@ each change that could let something start or break a promise: what calls for an
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 
-from dws.engine.ports import Reader
-from dws.model.booking import Booking, Stage
+from dws.engine.ports import Reader, RequestQuery, ReservationQuery
+from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.demand import Alternative
 from dws.model.request import CapacityRequest, RequestState
+from dws.model.reservation import Reservation, ReservationState
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.planner.calendar import PoolCalendar
 from dws.planner.resolve import Candidate
-from dws.planner.snapshot import FleetSnapshot
+from dws.planner.snapshot import FleetSnapshot, calendars, inside_of, unready
 
 EMPTY_FLEET = Fleet(zones=(), pools=())
 _HELD = (RequestState.PROVISIONING, RequestState.ACTIVE, RequestState.ENDING)
@@ -38,6 +40,7 @@ class Books:
         self.bookings: dict[int, Booking] = {}
         self.waiting: dict[int, CapacityRequest] = {}
         self.holding: dict[int, CapacityRequest] = {}
+        self.reservations: dict[int, Reservation] = {}
         self.hosts: dict[tuple[str, int], HostStatus] = {}
         self.calendars: dict[str, PoolCalendar] = {}
         self.stirred = 0
@@ -46,8 +49,6 @@ class Books:
 
     def load(self, reader: Reader) -> None:
         """Become what the store says, forgetting everything else."""
-        from dws.engine.ports import RequestQuery
-
         self.fleet = reader.fleet() or EMPTY_FLEET
         self.version = reader.ledger_version()
         self.bookings = {b.id: b for b in reader.open_bookings()}
@@ -55,6 +56,9 @@ class Books:
         rows = reader.requests(RequestQuery(states=open_states, limit=1_000_000_000))
         self.waiting = {r.id: r for r in rows if r.state.is_waiting}
         self.holding = {r.id: r for r in rows if not r.state.is_waiting}
+        unfinished = tuple(s for s in ReservationState if not s.is_terminal)
+        booked = reader.reservations(ReservationQuery(states=unfinished, limit=1_000_000_000))
+        self.reservations = {r.id: r for r in booked}
         self.hosts = {(h.pool, h.unit): h for h in reader.host_statuses()}
         self._rebuild_calendars()
         self._journal.clear()
@@ -70,6 +74,8 @@ class Books:
                 hosts=dict(self.hosts),
                 queue=tuple(self.waiting.values()),
                 calendars={name: c.fork() for name, c in self.calendars.items()},
+                reservations=dict(self.reservations),
+                in_use=self.in_use(),
                 usable=self._usable,
             )
 
@@ -117,6 +123,33 @@ class Books:
             self.waiting.pop(request_id, None)
             self.holding.pop(request_id, None)
 
+    def put_reservation(self, reservation: Reservation) -> None:
+        """A reservation is new or changed; one that is over is forgotten."""
+        before = self.reservations.get(reservation.id)
+        self._keep(reservation.id, None if reservation.state.is_terminal else reservation)
+        self.stirred += 1
+        self._journal.append(lambda: self._keep(reservation.id, before))
+
+    def _keep(self, reservation_id: int, reservation: Reservation | None) -> None:
+        if reservation is None:
+            self.reservations.pop(reservation_id, None)
+        else:
+            self.reservations[reservation_id] = reservation
+
+    def in_use(self) -> dict[tuple[int, str], int]:
+        """How many hosts each project uses in each reservation."""
+        used: Counter[tuple[int, str]] = Counter()
+        if self.reservations:
+            for request in self.holding.values():
+                if request.grant is not None and request.grant.reservation:
+                    held = sum(1 for i in request.grant.instances if i.is_held)
+                    used[request.grant.reservation, request.project] += held
+        return dict(used)
+
+    def inside(self, booking_id: int) -> list[Booking]:
+        """The open bookings that lie inside another one."""
+        return [b for b in self.bookings.values() if b.parent == booking_id]
+
     def put_booking(self, booking: Booking) -> None:
         """A booking is new or changed; an ended one is forgotten."""
         before = self.bookings.get(booking.id)
@@ -129,10 +162,29 @@ class Books:
     def _exchange(self, old: Booking | None, new: Booking | None) -> None:
         if old is not None:
             del self.bookings[old.id]
-            self.calendars[old.pool].remove(old)
+            self.calendars[old.calendar].remove(old)
         if new is not None:
             self.bookings[new.id] = new
-            self.calendars[new.pool].add(new)
+            self.calendars[new.calendar].add(new)
+        if OwnerKind.RESERVATION in (old and old.owner_kind, new and new.owner_kind):
+            self._exchange_inside(old, new)
+
+    def _exchange_inside(self, old: Booking | None, new: Booking | None) -> None:
+        """The calendar inside a reservation's booking follows it."""
+        was = inside_of(old) if old is not None else ""
+        name = inside_of(new) if new is not None else ""
+        if was and was != name:
+            del self.calendars[was]
+        if new is None:
+            return
+        if was == name:
+            self.calendars[name].set_inside(new)
+        else:
+            self.calendars[name] = PoolCalendar(self.fleet.pool(new.pool), new)
+        self.calendars[name].set_hosts(unready(self.hosts, new.pool))
+        if was != name:
+            for child in self.inside(new.id):
+                self.calendars[name].add(child)
 
     def put_host(self, status: HostStatus) -> None:
         """The status of a host changed."""
@@ -153,9 +205,10 @@ class Books:
         self._tell_unready(key[0])
 
     def _tell_unready(self, pool: str) -> None:
-        self.calendars[pool].set_hosts(
-            {u: h for (p, u), h in self.hosts.items() if p == pool and h.state is not HostState.READY}
-        )
+        out = unready(self.hosts, pool)
+        for calendar in self.calendars.values():
+            if calendar.pool.name == pool:
+                calendar.set_hosts(out)
 
     def put_fleet(self, fleet: Fleet) -> None:
         """The declared fleet changed."""
@@ -178,9 +231,4 @@ class Books:
 
     def _rebuild_calendars(self) -> None:
         self._usable = {}
-        self.calendars = {p.name: PoolCalendar(p) for p in self.fleet.pools}
-        for booking in self.bookings.values():
-            if booking.pool in self.calendars:
-                self.calendars[booking.pool].add(booking)
-        for pool in self.calendars:
-            self._tell_unready(pool)
+        self.calendars = calendars(self.fleet, self.bookings.values(), self.hosts)

@@ -13,7 +13,8 @@ from dws.model.reservation import DEFAULT_TERMS, Terms
 class Submit:
     """Ask for capacity. `wait_s`, when given, is how long it may wait from now (the engine resolves it
     to `demand.not_after`). `array` > 0 makes that many requests `name-0` … `name-(n-1)`.
-    `call_id` makes the call idempotent for 24 hours."""
+    `reservation` is the one it must run in, by NAME or PROJECT/NAME, or `any`. `call_id` makes the call
+    idempotent for 24 hours."""
 
     project: str
     demand: Demand
@@ -24,6 +25,7 @@ class Submit:
     workload: Workload | None = None
     on_host_loss: HostLossPolicy | None = None
     array: int = 0
+    reservation: str = ""
     call_id: str = ""
 
 

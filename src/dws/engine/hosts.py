@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dws.engine import instances, ledger, orphans
+from dws.engine import instances, ledger, occupancy, orphans
 from dws.engine.answers import Affected
 from dws.engine.books import Books
 from dws.engine.write import Write
@@ -22,7 +22,7 @@ from dws.model.topology import Fleet, HostState, HostStatus, Pool
 from dws.model.work import WorkKind
 from dws.planner import backfill
 from dws.planner.options import PolicyOptions
-from dws.planner.plan import Move, Withdraw
+from dws.planner.plan import Bind, Move, Withdraw
 
 
 def find(fleet: Fleet, name: str) -> tuple[Pool, int]:
@@ -97,6 +97,8 @@ def _promised(
         }
         calendar.set_hosts({**calendar.unready_units(), **out})
     for decision in backfill.plan(snapshot, policy, now).decisions:
+        if isinstance(decision, Bind):
+            continue
         request = books.waiting.get(decision.request)
         if request is None:
             continue
@@ -160,6 +162,7 @@ def take_down(w: Write, pool_name: str, unit: int, *, reason: str, until: int) -
         for instance in grant.instances:
             if instance.unit == unit and instance.is_held:
                 instances.lost(w, w.books.holding[request.id], instance.rank, reason)
+    occupancy.host_lost(w, pool.name, unit)
     ledger.open_outage(w, pool, unit, until)
     if until:
         w.wake(orphans.FLEET, WorkKind.OUTAGE_END, until, tag=f"{pool.name}/{unit}")

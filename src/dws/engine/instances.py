@@ -14,7 +14,7 @@ import hashlib
 from functools import lru_cache
 from typing import Final
 
-from dws.engine import ledger, orphans, trust
+from dws.engine import ledger, occupancy, orphans, trust
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.booking import Stage
@@ -220,7 +220,10 @@ def _return_if_empty(w: Write, request: CapacityRequest) -> CapacityRequest:
     if not grant.delivered_at:
         _note_failed_attempt(w, request)
     ledger.end(w, grant.booking)
-    return w.apply(request, ev.Returned())
+    request = w.apply(request, ev.Returned())
+    if grant.reservation:
+        occupancy.left(w, request, grant.reservation)
+    return request
 
 
 def lost(
@@ -352,6 +355,7 @@ def usage_record(
         end=end,
         price_micros_per_hour=pool.price_micros_per_hour,
         kind=kind,
+        reservation=granted(request).reservation,
     )
 
 

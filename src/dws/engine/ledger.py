@@ -10,7 +10,7 @@ from __future__ import annotations
 from dws.engine.write import Write
 from dws.model.booking import Booking, OwnerKind, Part, Stage
 from dws.model.evolve import evolve
-from dws.model.names import BookingId
+from dws.model.names import BookingId, ReservationId
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER, Span
 from dws.model.topology import Pool
@@ -37,6 +37,7 @@ def _place(w: Write, request: CapacityRequest, placement: Placement, stage: Stag
             span=placement.span,
             parts=placement.parts,
             stage=stage,
+            parent=placement.parent,
             version=before.version + 1,
         )
     else:
@@ -48,15 +49,73 @@ def _place(w: Write, request: CapacityRequest, placement: Placement, stage: Stag
             owner_kind=OwnerKind.REQUEST,
             owner=request.id,
             parts=placement.parts,
+            parent=placement.parent,
         )
     w.put_booking(booking)
     return booking
+
+
+# --- reservations -----------------------------------------------------------------------------
+
+
+def reserve(
+    w: Write, reservation: ReservationId, pool: str, span: Span, parts: tuple[Part, ...], stage: Stage
+) -> Booking:
+    """A booking for a reservation: FIRM, or a HOLD until it is approved."""
+    booking = Booking(
+        id=BookingId(w.ids.next(w.now)),
+        pool=pool,
+        span=span,
+        stage=stage,
+        owner_kind=OwnerKind.RESERVATION,
+        owner=reservation,
+        parts=parts,
+    )
+    w.put_booking(booking)
+    return booking
+
+
+def rebook(
+    w: Write,
+    booking_id: BookingId,
+    *,
+    pool: str | None = None,
+    span: Span | None = None,
+    parts: tuple[Part, ...] | None = None,
+    stage: Stage | None = None,
+) -> Booking:
+    """A reservation's booking is elsewhere, longer, larger or further on; None keeps what is."""
+    before = w.books.bookings[booking_id]
+    booking = evolve(
+        before,
+        pool=before.pool if pool is None else pool,
+        span=before.span if span is None else span,
+        parts=before.parts if parts is None else parts,
+        stage=before.stage if stage is None else stage,
+        version=before.version + 1,
+    )
+    w.put_booking(booking)
+    return booking
+
+
+def lose_unit(w: Write, booking_id: BookingId, unit: int) -> Booking:
+    """A host of a reservation is lost: its place stays booked by number until another is drawn for it."""
+    booking = w.books.bookings[booking_id]
+    cell = w.books.fleet.pool(booking.pool).cell_of(unit)
+    kept = [p for p in (_without(p, {unit}) for p in booking.parts) if p.count and p.units]
+    open_ = {p.cell: p.count for p in booking.parts if not p.units}
+    open_[cell] = open_.get(cell, 0) + 1
+    parts = (*kept, *(Part(cell=c, count=n) for c, n in sorted(open_.items())))
+    return rebook(w, booking_id, parts=parts)
 
 
 def set_end(w: Write, booking_id: BookingId, end: int) -> None:
     """A live booking now ends at `end`: trimmed on delivery, moved by an extension or an overrun. Harmless
     when it ends there already."""
     booking = w.books.bookings[booking_id]
+    holder = w.books.bookings.get(BookingId(booking.parent)) if booking.parent else None
+    if holder is not None and holder.span.end < end:  # a reservation lasts as long as what it holds
+        set_end(w, holder.id, end)
     span = Span(booking.span.start, max(booking.span.start, end))
     if span == booking.span:
         return

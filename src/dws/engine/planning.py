@@ -6,7 +6,7 @@ checked again on its own and dropped if it no longer holds: the next pass will s
 
 from __future__ import annotations
 
-from dws.engine import ledger
+from dws.engine import ledger, occupancy, windows
 from dws.engine.books import Books
 from dws.engine.committer import Committer
 from dws.engine.executing import Executor, Job
@@ -18,7 +18,7 @@ from dws.model.time import FOREVER
 from dws.model.work import WorkKind
 from dws.planner import backfill
 from dws.planner.options import PolicyOptions
-from dws.planner.plan import Book, Decision, Move, Placement, Plan, Start, Withdraw
+from dws.planner.plan import Bind, Book, Move, Placement, Plan, Start, Withdraw
 from dws.planner.recheck import Recheck
 
 
@@ -45,6 +45,11 @@ def commit_plan(w: Write, plan: Plan) -> int:
     written = 0
     touched: set[tuple[str, int]] = set()
     for decision in plan.decisions:
+        if isinstance(decision, Bind):
+            if again is None or again.why_not(decision) is None:
+                windows.bind(w, decision)
+                written += 1
+            continue
         request = w.books.waiting.get(decision.request)
         if request is None:
             continue
@@ -60,7 +65,9 @@ def commit_plan(w: Write, plan: Plan) -> int:
 def _cells(w: Write, request_id: int) -> set[tuple[str, int]]:
     request = w.books.waiting.get(request_id) or w.books.holding.get(request_id)
     booking = w.books.bookings.get(request.booking or 0) if request is not None else None
-    return {(booking.pool, part.cell) for part in booking.parts} if booking is not None else set()
+    if booking is None or booking.parent:
+        return set()
+    return {(booking.pool, part.cell) for part in booking.parts}
 
 
 def _check_peaks(w: Write, cells: set[tuple[str, int]]) -> None:
@@ -76,7 +83,7 @@ def _check_peaks(w: Write, cells: set[tuple[str, int]]) -> None:
             )
 
 
-def _write(w: Write, request: CapacityRequest, decision: Decision) -> None:
+def _write(w: Write, request: CapacityRequest, decision: Start | Book | Move | Withdraw) -> None:
     match decision:
         case Start(placement=placement):
             start(w, request, placement)
@@ -105,6 +112,7 @@ def start(w: Write, request: CapacityRequest, placement: Placement) -> CapacityR
         shape=pool.shape.name,
         duration_s=placement.duration_s,
         started_at=w.now,
+        reservation=w.books.bookings[placement.parent].owner if placement.parent else 0,
         instances=tuple(
             Instance(rank=rank, unit=unit, host=pool.hosts[unit])
             for rank, unit in enumerate(booking.units)
@@ -112,4 +120,5 @@ def start(w: Write, request: CapacityRequest, placement: Placement) -> CapacityR
     )
     request = w.apply(request, ev.Started(booking=booking.id, grant=grant))
     w.wake(request.id, WorkKind.DELIVERY_DEADLINE, w.now + pool.overheads.setup_s)
+    occupancy.used(w, grant.reservation)
     return request

@@ -6,28 +6,27 @@ call that carries a call id is remembered for a day; repeating it answers the sa
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
-
-from dws.engine import access, instances, ledger
+from dws.engine import access, instances, ledger, replies, reservations
+from dws.engine.books import Books
 from dws.engine.commands import Amend, Extend, Release, Submit
-from dws.engine.ports import IdempotentReply, Reader
+from dws.engine.ports import Reader
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.access import Principal
-from dws.model.demand import Demand
-from dws.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, NotFound
+from dws.model.demand import ANY_RESERVATION, Demand
+from dws.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from dws.model.evolve import evolve
 from dws.model.names import RequestId, check_labels, check_name, check_project, derive_name
 from dws.model.request import CapacityRequest, EndReason, InstanceState, RequestState, Workload
+from dws.model.reservation import ReservationState
 from dws.model.time import FOREVER
 from dws.planner import admission, advise
+from dws.planner.options import PolicyOptions
 from dws.planner.plan import Extension
 
-REPLY_KEPT_S: Final = 86_400
 ARRAY_MAX: Final = 1_000
 PRIORITY_MAX: Final = 1_000_000
 COMMAND_MAX: Final = 128 * 1024
@@ -43,7 +42,7 @@ def look_up(reader: Reader, project: str, name: str) -> CapacityRequest:
     return request
 
 
-def once(
+def _once(
     w: Write,
     who: Principal,
     method: str,
@@ -51,34 +50,7 @@ def once(
     body: object,
     act: Callable[[], list[CapacityRequest]],
 ) -> list[CapacityRequest]:
-    """Run `act`, or answer as before when this very call was answered within a day.
-
-    Raises Conflict when the call id came with another body.
-    """
-    if not call_id:
-        return act()
-    body_hash = hashlib.sha256(msgspec.json.encode(body, enc_hook=str)).hexdigest()
-    before = w.tx.idempotent(who.name, method, call_id)
-    if before is not None and before.at > w.now - REPLY_KEPT_S:
-        if before.body_hash != body_hash:
-            raise Conflict(
-                f"requestId: '{call_id}' was used for another call; take a new one",
-                field="requestId",
-                reason="requestIdReused",
-            )
-        return [r for r in (w.tx.request(s) for s in before.subjects) if r is not None]
-    done = act()
-    w.tx.put_idempotent(
-        IdempotentReply(
-            principal=who.name,
-            method=method,
-            call_id=call_id,
-            body_hash=body_hash,
-            subjects=tuple(r.id for r in done),
-            at=w.now,
-        )
-    )
-    return done
+    return replies.once(w, who, method, call_id, body, act, w.tx.request)
 
 
 # --- submit -----------------------------------------------------------------------------------
@@ -88,20 +60,14 @@ def submit(w: Write, who: Principal, command: Submit) -> list[CapacityRequest]:
     """Admit and queue one request, or an array of them."""
     access.may_write(who, command.project)
     access.may_run(who, command.workload)
-    return once(w, who, "submit", command.call_id, command, lambda: _submit(w, who, command))
+    return _once(w, who, "submit", command.call_id, command, lambda: _submit(w, who, command))
 
 
 def _submit(w: Write, who: Principal, command: Submit) -> list[CapacityRequest]:
     demand = window(w.now, command.demand, command.wait_s)
+    demand = aimed(w.tx, demand, command.project, command.reservation)
     check_submission(command)
-    admission.check(
-        demand,
-        w.books.fleet,
-        w.policy,
-        w.now,
-        priority=command.priority,
-        project=command.project,
-    )
+    admit(w.books, w.policy, w.now, demand, command.project)
     names = _names(w, command)
     return [
         w.submit(
@@ -141,6 +107,34 @@ def window(now: int, demand: Demand, wait_s: int | None) -> Demand:
             field="notAfter",
         )
     return demand
+
+
+def aimed(reader: Reader, demand: Demand, project: str, reservation: str) -> Demand:
+    """The demand aimed at the reservation it names: none when that is empty, `any`, NAME or PROJECT/NAME.
+
+    Raises NotFound, PermissionDenied, or FailedPrecondition when that one is over.
+    """
+    if not reservation:
+        return demand
+    if reservation == "any":
+        return evolve(demand, reservation=ANY_RESERVATION)
+    found = reservations.find_for(reader, project, reservation)
+    if found.state.is_terminal or found.state is ReservationState.ENDING:
+        raise FailedPrecondition(
+            f"reservation: '{reservation}' is {found.state}; nothing can start in it", field="reservation"
+        )
+    return evolve(demand, reservation=found.id)
+
+
+def admit(books: Books, policy: PolicyOptions, now: int, demand: Demand, project: str) -> None:
+    """Raises InvalidArgument or NeverFits when what is asked could never start, here or in the reservation
+    it names."""
+    reservation = books.reservations.get(demand.reservation)
+    if reservation is None:
+        admission.check(demand, books.fleet, policy, now)
+        return
+    booking = books.bookings[reservation.booking or 0]
+    admission.check_inside(demand, books.fleet, policy, reservation, booking, project)
 
 
 def check_submission(command: Submit) -> None:
@@ -213,7 +207,7 @@ def amend(w: Write, who: Principal, command: Amend) -> list[CapacityRequest]:
     """Change a waiting request; it keeps its age, and its promise unless the demand changed."""
     access.may_write(who, command.project)
     access.may_run(who, command.workload)
-    return once(w, who, "amend", command.call_id, command, lambda: [_amend(w, command)])
+    return _once(w, who, "amend", command.call_id, command, lambda: [_amend(w, command)])
 
 
 def _amend(w: Write, command: Amend) -> CapacityRequest:
@@ -233,9 +227,7 @@ def _amend(w: Write, command: Amend) -> CapacityRequest:
     check_workload(workload)
     if demand != request.demand:
         window(w.now, demand, None)
-        admission.check(
-            demand, w.books.fleet, w.policy, w.now, priority=priority, project=request.project
-        )
+        admit(w.books, w.policy, w.now, demand, request.project)
         if request.state is RequestState.BOOKED:
             ledger.end(w, request.booking)
             request = w.apply(request, ev.Unbooked(cause="amended by its owner"))
@@ -255,6 +247,7 @@ def _amended(demand: Demand, command: Amend) -> Demand:
         alternatives=demand.alternatives if command.alternatives is None else command.alternatives,
         not_before=demand.not_before if command.not_before is None else command.not_before,
         not_after=demand.not_after if command.not_after is None else command.not_after,
+        reservation=demand.reservation,
     )
 
 
@@ -263,7 +256,7 @@ def cancel(
 ) -> list[CapacityRequest]:
     """Stop wanting it: at once while it waits, by giving back while it is being provisioned."""
     access.may_write(who, project)
-    return once(w, who, "cancel", call_id, (project, name), lambda: [_cancel(w, project, name)])
+    return _once(w, who, "cancel", call_id, (project, name), lambda: [_cancel(w, project, name)])
 
 
 def _cancel(w: Write, project: str, name: str) -> CapacityRequest:
@@ -293,7 +286,7 @@ def _cancel(w: Write, project: str, name: str) -> CapacityRequest:
 def release(w: Write, who: Principal, command: Release) -> list[CapacityRequest]:
     """Give back early, whole or by instance; the bill of what is given back ends now."""
     access.may_write(who, command.project)
-    return once(w, who, "release", command.call_id, command, lambda: [_release(w, who, command)])
+    return _once(w, who, "release", command.call_id, command, lambda: [_release(w, who, command)])
 
 
 def _release(w: Write, who: Principal, command: Release) -> CapacityRequest:
@@ -344,7 +337,7 @@ def extend(w: Write, who: Principal, command: Extend) -> tuple[CapacityRequest, 
     ledger.set_end(w, grant.booking, booking.span.end + applied)
     request = w.apply(request, ev.Extended(ends_at=ends_at), actor=who.name)
     instances.schedule_warnings(w, request)
-    once(w, who, "extend", command.call_id, command, lambda: [request])
+    _once(w, who, "extend", command.call_id, command, lambda: [request])
     return request, extension, applied
 
 

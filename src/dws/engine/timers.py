@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dws.engine import hosts, instances, ledger, trust
+from dws.engine import hosts, instances, ledger, trust, windows
 from dws.engine.committer import Committer
 from dws.engine.executing import Executor, Job
 from dws.engine.ports import Store
@@ -55,6 +55,10 @@ def _fire(w: Write, item: WorkItem) -> None:
         forgotten = w.tx.forget_before(w.now - w.policy.retention_s, limit=FORGET_BATCH)
         again = w.now if forgotten == FORGET_BATCH else w.now + DAY_S
         w.wake(0, WorkKind.RETENTION, again)
+        return
+    reservation = w.books.reservations.get(item.subject)
+    if reservation is not None:
+        windows.fire(w, reservation, item)
         return
     waiting = w.books.waiting.get(item.subject)
     if waiting is not None and item.kind is WorkKind.EXPIRE:

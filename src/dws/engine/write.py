@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from dws.engine.books import Books
 from dws.engine.ports import IdSource, Transaction
 from dws.lifecycle import request as lifecycle
+from dws.lifecycle import reservation as reservation_lifecycle
 from dws.lifecycle.effects import Do, Drop, Effect
 from dws.model import events as ev
 from dws.model.booking import Booking
 from dws.model.request import CapacityRequest
+from dws.model.reservation import Reservation
 from dws.model.topology import Fleet, HostStatus
 from dws.model.work import WorkItem, WorkKind
 from dws.planner.options import PolicyOptions
@@ -54,6 +56,26 @@ class Write:
         self._save(step.subject, event, step.effects, reason, actor)
         return step.subject
 
+    def reserve(self, reservation: Reservation) -> Reservation:
+        """Record a new reservation."""
+        event = ev.ReservationAsked(reservation=reservation)
+        step = reservation_lifecycle.asked(event, self.now)
+        self._save_reservation(step.subject, event, step.effects, "")
+        return step.subject
+
+    def apply_to(
+        self,
+        reservation: Reservation,
+        event: ev.ReservationEvent,
+        *,
+        reason: str = "",
+        actor: str = "",
+    ) -> Reservation:
+        """Make the step `event` makes of a reservation. Raises InvalidTransition when there is none."""
+        step = reservation_lifecycle.step(reservation, event, self.now)
+        self._save_reservation(step.subject, event, step.effects, reason, actor)
+        return step.subject
+
     def _save(
         self,
         request: CapacityRequest,
@@ -64,15 +86,39 @@ class Write:
     ) -> None:
         self.tx.put_request(request)
         self.books.put_request(request)
+        self._tell(ev.SubjectKind.REQUEST, request, event, effects, reason, actor)
+
+    def _save_reservation(
+        self,
+        reservation: Reservation,
+        event: ev.ReservationEvent,
+        effects: tuple[Effect, ...],
+        reason: str,
+        actor: str = "",
+    ) -> None:
+        self.tx.put_reservation(reservation)
+        self.books.put_reservation(reservation)
+        self._tell(ev.SubjectKind.RESERVATION, reservation, event, effects, reason, actor)
+
+    def _tell(
+        self,
+        kind: ev.SubjectKind,
+        subject: CapacityRequest | Reservation,
+        event: ev.RequestEvent | ev.ReservationEvent,
+        effects: tuple[Effect, ...],
+        reason: str,
+        actor: str,
+    ) -> None:
+        """The event and the work of a step."""
         self.events += self.tx.append(
             (
                 ev.NewEvent(
                     at=self.now,
                     actor=actor or self.actor,
-                    subject_kind=ev.SubjectKind.REQUEST,
-                    subject=request.id,
-                    project=request.project,
-                    name=request.name,
+                    subject_kind=kind,
+                    subject=subject.id,
+                    project=subject.project,
+                    name=subject.name,
                     reason=reason,
                     call_id=self.call_id,
                     body=event,
@@ -81,9 +127,9 @@ class Write:
         )
         for effect in effects:
             if isinstance(effect, Drop):
-                self.tx.unschedule(request.id, effect.kinds)
+                self.tx.unschedule(subject.id, effect.kinds)
             else:
-                self.do(request.id, effect)
+                self.do(subject.id, effect)
         self.ledger_changed = True
 
     def do(self, subject: int, effect: Do) -> None:

@@ -30,6 +30,9 @@ from dws.model.request import (
 from dws.model.time import FOREVER
 from dws.model.work import WorkKind
 
+RequestStep = Step[CapacityRequest]
+RequestHandler = Handler[CapacityRequest]
+
 _TERMINAL_FOR = {
     EndReason.DURATION_REACHED: RequestState.COMPLETED,
     EndReason.RELEASED: RequestState.COMPLETED,
@@ -39,10 +42,11 @@ _TERMINAL_FOR = {
     EndReason.HOST_LOST: RequestState.FAILED,
     EndReason.CANCELLED: RequestState.CANCELLED,
     EndReason.WAIT_LIMIT: RequestState.EXPIRED,
+    EndReason.RESERVATION_ENDED: RequestState.COMPLETED,
 }
 
 
-def submitted(event: ev.Submitted, now: int) -> Step:
+def submitted(event: ev.Submitted, now: int) -> RequestStep:
     """The first step of every request: it enters the queue as it was admitted."""
     request = event.request
     return Step(request, _expiry(request.demand, now))
@@ -54,7 +58,7 @@ def _expiry(demand: Demand, now: int) -> tuple[Effect, ...]:
     return (Do(kind=WorkKind.EXPIRE, at=max(now, demand.not_after + 1)),)
 
 
-def step(request: CapacityRequest, event: ev.RequestEvent, now: int) -> Step:
+def step(request: CapacityRequest, event: ev.RequestEvent, now: int) -> RequestStep:
     """The step `event` makes; raises InvalidTransition when there is none from the request's state."""
     return advance(TABLE, request, event, now)
 
@@ -62,7 +66,7 @@ def step(request: CapacityRequest, event: ev.RequestEvent, now: int) -> Step:
 # --- waiting ----------------------------------------------------------------------------------
 
 
-def _booked(request: CapacityRequest, event: ev.Booked | ev.Moved, now: int) -> Step:
+def _booked(request: CapacityRequest, event: ev.Booked | ev.Moved, now: int) -> RequestStep:
     del now
     return Step(
         evolve(
@@ -74,12 +78,12 @@ def _booked(request: CapacityRequest, event: ev.Booked | ev.Moved, now: int) -> 
     )
 
 
-def _unbooked(request: CapacityRequest, event: ev.Unbooked, now: int) -> Step:
+def _unbooked(request: CapacityRequest, event: ev.Unbooked, now: int) -> RequestStep:
     del event, now
     return Step(evolve(request, state=RequestState.PENDING, booking=None, promised_start=0))
 
 
-def _amended(request: CapacityRequest, event: ev.Amended, now: int) -> Step:
+def _amended(request: CapacityRequest, event: ev.Amended, now: int) -> RequestStep:
     changed = evolve(
         request,
         demand=event.demand,
@@ -91,7 +95,7 @@ def _amended(request: CapacityRequest, event: ev.Amended, now: int) -> Step:
     return Step(changed, (Drop(kinds=(WorkKind.EXPIRE,)), *_expiry(event.demand, now)))
 
 
-def _started(request: CapacityRequest, event: ev.Started, now: int) -> Step:
+def _started(request: CapacityRequest, event: ev.Started, now: int) -> RequestStep:
     attempt = str(event.grant.attempt)
     return Step(
         evolve(
@@ -108,17 +112,17 @@ def _started(request: CapacityRequest, event: ev.Started, now: int) -> Step:
     )
 
 
-def _window_closed(request: CapacityRequest, event: ev.WindowClosed, now: int) -> Step:
-    del event
-    return _over(request, EndReason.WAIT_LIMIT, "waited as long as it was willing to", now)
+def _window_closed(request: CapacityRequest, event: ev.WindowClosed, now: int) -> RequestStep:
+    why = event.cause or "waited as long as it was willing to"
+    return _over(request, EndReason.WAIT_LIMIT, why, now)
 
 
-def _cancelled_waiting(request: CapacityRequest, event: ev.CancelRequested, now: int) -> Step:
+def _cancelled_waiting(request: CapacityRequest, event: ev.CancelRequested, now: int) -> RequestStep:
     del event
     return _over(request, EndReason.CANCELLED, "cancelled while waiting", now)
 
 
-def _over(request: CapacityRequest, why: EndReason, message: str, now: int) -> Step:
+def _over(request: CapacityRequest, why: EndReason, message: str, now: int) -> RequestStep:
     """A waiting request ends: nothing to give back."""
     return Step(
         evolve(
@@ -149,7 +153,7 @@ def _with_instance(
     return evolve(request, grant=evolve(grant, instances=instances))
 
 
-def _instances_ran(request: CapacityRequest, event: ev.InstancesRan, now: int) -> Step:
+def _instances_ran(request: CapacityRequest, event: ev.InstancesRan, now: int) -> RequestStep:
     grant = _granted(request)
     metered_from = now if grant.delivered_at else 0
     instances = tuple(
@@ -166,7 +170,7 @@ def _instances_ran(request: CapacityRequest, event: ev.InstancesRan, now: int) -
     return Step(evolve(request, grant=evolve(grant, instances=instances)))
 
 
-def _instance_exited(request: CapacityRequest, event: ev.InstanceExited, now: int) -> Step:
+def _instance_exited(request: CapacityRequest, event: ev.InstanceExited, now: int) -> RequestStep:
     del now
     return Step(
         _with_instance(
@@ -177,13 +181,13 @@ def _instance_exited(request: CapacityRequest, event: ev.InstanceExited, now: in
     )
 
 
-def _exited_while_ending(request: CapacityRequest, event: ev.InstanceExited, now: int) -> Step:
+def _exited_while_ending(request: CapacityRequest, event: ev.InstanceExited, now: int) -> RequestStep:
     """The status of a program that ends on the way out is kept; its host is free when confirmed."""
     del now
     return Step(_with_instance(request, event.rank, lambda i: evolve(i, exit_code=event.code)))
 
 
-def _instance_lost(request: CapacityRequest, event: ev.InstanceLost, now: int) -> Step:
+def _instance_lost(request: CapacityRequest, event: ev.InstanceLost, now: int) -> RequestStep:
     del now
     return Step(
         _with_instance(
@@ -194,7 +198,7 @@ def _instance_lost(request: CapacityRequest, event: ev.InstanceLost, now: int) -
     )
 
 
-def _instances_released(request: CapacityRequest, event: ev.InstancesReleased, now: int) -> Step:
+def _instances_released(request: CapacityRequest, event: ev.InstancesReleased, now: int) -> RequestStep:
     del now
     grant = _granted(request)
     instances = tuple(
@@ -204,14 +208,14 @@ def _instances_released(request: CapacityRequest, event: ev.InstancesReleased, n
     return Step(evolve(request, grant=evolve(grant, instances=instances)))
 
 
-def _instance_replaced(request: CapacityRequest, event: ev.InstanceReplaced, now: int) -> Step:
+def _instance_replaced(request: CapacityRequest, event: ev.InstanceReplaced, now: int) -> RequestStep:
     return Step(
         _with_instance(request, event.instance.rank, lambda _: event.instance),
         (Do(kind=WorkKind.PROVISION, at=now, tag=f"{event.attempt}.r{event.instance.rank}"),),
     )
 
 
-def _part_released(request: CapacityRequest, event: ev.PartReleased, now: int) -> Step:
+def _part_released(request: CapacityRequest, event: ev.PartReleased, now: int) -> RequestStep:
     grant = _granted(request)
     instances = tuple(
         evolve(i, state=InstanceState.RELEASING) if i.rank in event.ranks else i
@@ -227,7 +231,7 @@ def _part_released(request: CapacityRequest, event: ev.PartReleased, now: int) -
 # --- delivery and the run ---------------------------------------------------------------------
 
 
-def _delivered(request: CapacityRequest, event: ev.Delivered, now: int) -> Step:
+def _delivered(request: CapacityRequest, event: ev.Delivered, now: int) -> RequestStep:
     grant = _granted(request)
     instances = tuple(
         evolve(i, metered_from=now) if i.is_held and not i.metered_from else i
@@ -248,7 +252,7 @@ def _delivered(request: CapacityRequest, event: ev.Delivered, now: int) -> Step:
     )
 
 
-def _extended(request: CapacityRequest, event: ev.Extended, now: int) -> Step:
+def _extended(request: CapacityRequest, event: ev.Extended, now: int) -> RequestStep:
     grant = evolve(_granted(request), ends_at=event.ends_at, warned_s=())
     return Step(
         evolve(request, grant=grant),
@@ -259,20 +263,20 @@ def _extended(request: CapacityRequest, event: ev.Extended, now: int) -> Step:
     )
 
 
-def _warned(request: CapacityRequest, event: ev.Warned, now: int) -> Step:
+def _warned(request: CapacityRequest, event: ev.Warned, now: int) -> RequestStep:
     del now
     grant = _granted(request)
     return Step(evolve(request, grant=evolve(grant, warned_s=(*grant.warned_s, event.lead_s))))
 
 
-def _unreachable(request: CapacityRequest, event: ev.Unreachable, now: int) -> Step:
+def _unreachable(request: CapacityRequest, event: ev.Unreachable, now: int) -> RequestStep:
     del now
     return Step(
         evolve(request, grant=evolve(_granted(request), unreachable_since=event.since))
     )
 
 
-def _reachable(request: CapacityRequest, event: ev.Reachable, now: int) -> Step:
+def _reachable(request: CapacityRequest, event: ev.Reachable, now: int) -> RequestStep:
     del event, now
     return Step(
         evolve(request, grant=evolve(_granted(request), unreachable_since=0)),
@@ -283,7 +287,7 @@ def _reachable(request: CapacityRequest, event: ev.Reachable, now: int) -> Step:
 # --- the end ----------------------------------------------------------------------------------
 
 
-def _ended(request: CapacityRequest, event: ev.Ended, now: int) -> Step:
+def _ended(request: CapacityRequest, event: ev.Ended, now: int) -> RequestStep:
     grant = _granted(request)
     instances = tuple(
         evolve(i, state=InstanceState.RELEASING) if i.is_held else i for i in grant.instances
@@ -304,7 +308,7 @@ def _ended(request: CapacityRequest, event: ev.Ended, now: int) -> Step:
     )
 
 
-def _delivery_failed(request: CapacityRequest, event: ev.DeliveryFailed, now: int) -> Step:
+def _delivery_failed(request: CapacityRequest, event: ev.DeliveryFailed, now: int) -> RequestStep:
     failed = evolve(
         request,
         failures=request.failures + 1,
@@ -317,13 +321,13 @@ def _delivery_failed(request: CapacityRequest, event: ev.DeliveryFailed, now: in
     return _ended(failed, end, now)
 
 
-def _cancelled_provisioning(request: CapacityRequest, event: ev.CancelRequested, now: int) -> Step:
+def _cancelled_provisioning(request: CapacityRequest, event: ev.CancelRequested, now: int) -> RequestStep:
     del event
     end = ev.Ended(why=EndReason.CANCELLED, message="cancelled before it was delivered")
     return _ended(request, end, now)
 
 
-def _cancelled_ending(request: CapacityRequest, event: ev.CancelRequested, now: int) -> Step:
+def _cancelled_ending(request: CapacityRequest, event: ev.CancelRequested, now: int) -> RequestStep:
     """On its way back into the line, its owner no longer wants it: it will end instead."""
     del event, now
     return Step(
@@ -331,12 +335,12 @@ def _cancelled_ending(request: CapacityRequest, event: ev.CancelRequested, now: 
     )
 
 
-def _overran(request: CapacityRequest, event: ev.Overran, now: int) -> Step:
+def _overran(request: CapacityRequest, event: ev.Overran, now: int) -> RequestStep:
     del event, now
     return Step(request)
 
 
-def _returned(request: CapacityRequest, event: ev.Returned, now: int) -> Step:
+def _returned(request: CapacityRequest, event: ev.Returned, now: int) -> RequestStep:
     del event
     if request.requeue:
         return Step(
@@ -358,7 +362,7 @@ def _returned(request: CapacityRequest, event: ev.Returned, now: int) -> Step:
     )
 
 
-def _deleted(request: CapacityRequest, event: ev.Deleted, now: int) -> Step:
+def _deleted(request: CapacityRequest, event: ev.Deleted, now: int) -> RequestStep:
     del event, now
     return Step(evolve(request, deleted=True))
 
@@ -368,11 +372,13 @@ _HOLDING = (RequestState.PROVISIONING, RequestState.ACTIVE, RequestState.ENDING)
 _OVER = tuple(s for s in RequestState if s.is_terminal)
 
 
-def _rows(states: tuple[RequestState, ...], event: type, handler: Handler) -> dict[Any, Handler]:
+def _rows(
+    states: tuple[RequestState, ...], event: type, handler: RequestHandler
+) -> dict[Any, RequestHandler]:
     return {(state, event): handler for state in states}
 
 
-TABLE: Table = {
+TABLE: Table[CapacityRequest] = {
     **_rows(_WAITING, ev.Booked, _booked),
     (RequestState.BOOKED, ev.Moved): _booked,
     (RequestState.BOOKED, ev.Unbooked): _unbooked,

@@ -12,7 +12,6 @@ from typing import Final
 from dws.model.errors import InvalidArgument
 from dws.model.time import FOREVER
 
-
 UNTIL_END: Final = 0
 """The duration of a run inside a reservation that lasts to the reservation's end."""
 NO_RESERVATION: Final = 0
@@ -79,10 +78,6 @@ class Demand:
                 "wait: the latest start lies before the earliest start", field="not_after"
             )
         if self.reservation < ANY_RESERVATION:
-            raise InvalidArgument(f"reservation: no reservation has id {self.reservation}", field="reservation")
-        if self.reservation <= 0 and any(a.duration_s == UNTIL_END for a in self.alternatives):
             raise InvalidArgument(
-                "duration: 0 s is not possible, at least 1 s is needed, for example '4h' or '90m' "
-                "(only a run inside a named reservation may be left to last to its end)",
-                field="duration",
+                f"reservation: no reservation has id {self.reservation}", field="reservation"
             )

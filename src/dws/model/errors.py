@@ -71,6 +71,14 @@ class FailedPrecondition(DwsError):
     reason = "failedPrecondition"
 
 
+class NoRoom(DwsError):
+    """There is no room for that then."""
+
+    code = "FAILED_PRECONDITION"
+    http_status = 409
+    reason = "noRoom"
+
+
 class Conflict(DwsError):
     """Someone else changed it in the meantime; read it again."""
 

@@ -281,15 +281,30 @@ class ReservationRestored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationReplaced:
+    """Other hosts took the place of lost ones, or room was found elsewhere: nothing is lacking for it."""
+
+    hosts: tuple[str, ...]
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationUsed:
     """Work runs in it, for the first time since it was idle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationIdle:
-    """Nothing runs in it any more, or nothing has for `idle_s` seconds and its owner was told."""
+    """Nothing runs in it any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationUnused:
+    """Nothing has run in it for `idle_s` seconds and its owner was told; at `release_at` (0: never) it will
+    be taken back."""
 
     idle_s: int
+    release_at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,8 +405,10 @@ ReservationEvent = (
     | ReservationDelivered
     | ReservationDegraded
     | ReservationRestored
+    | ReservationReplaced
     | ReservationUsed
     | ReservationIdle
+    | ReservationUnused
     | ReservationWarned
     | ReservationCancelled
     | ReservationClosing

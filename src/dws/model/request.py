@@ -124,7 +124,8 @@ class Grant:
     """What was granted in one attempt: which alternative, where, and the instances.
 
     `delivered_at` is when the whole gang was up, 0 until then; `ends_at` is the deadline of the run
-    (delivery + duration, moved by extensions), 0 until delivered.
+    (delivery + duration, moved by extensions), 0 until delivered. `reservation` is the id of the one it lies
+    inside, 0 for none.
     """
 
     booking: BookingId
@@ -140,6 +141,7 @@ class Grant:
     ends_at: int = 0
     unreachable_since: int = 0
     warned_s: tuple[int, ...] = ()
+    reservation: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

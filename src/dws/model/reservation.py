@@ -103,7 +103,7 @@ class Reservation:
     is not 0). `lock_at` is when it can no longer be changed, `approve_by` when an approval would come too
     late. `cancel_until` is the last instant of a free cancellation; 0 is never. `time_zone` is the zone its
     owner thinks in. `sequence` counts its changes, for calendar programs. `opened_at` is when all its hosts
-    were first there, `used_at` when work last ran in it (0: never).
+    were first there, `idle_since` since when nothing runs in it (0: something does, or it has not started).
     """
 
     id: ReservationId
@@ -131,7 +131,7 @@ class Reservation:
     cancel_until: int = 0
     sequence: int = 0
     opened_at: int = 0
-    used_at: int = 0
+    idle_since: int = 0
     warned_s: tuple[int, ...] = ()
     ended_at: int = 0
     end_message: str = ""

@@ -5,22 +5,22 @@ Everything that could never start is refused here, naming the field, the value a
 
 from __future__ import annotations
 
+from dws.model.booking import Booking
 from dws.model.demand import Alternative, Demand
-from dws.model.errors import InvalidArgument, NeverFits
+from dws.model.errors import InvalidArgument, NeverFits, PermissionDenied
+from dws.model.reservation import Reservation
 from dws.model.topology import Fleet, Pool
 from dws.planner.explain import never_fits
 from dws.planner.options import PolicyOptions
-from dws.planner.resolve import candidates, has_level, hosts_needed, is_of_kind
+from dws.planner.resolve import candidates, candidates_inside, has_level, hosts_needed, is_of_kind
 
 ALTERNATIVES_MAX = 16
 
 
-def check(
-    demand: Demand, fleet: Fleet, options: PolicyOptions, now: int, *, priority: int, project: str
-) -> None:
+def check(demand: Demand, fleet: Fleet, options: PolicyOptions, now: int) -> None:
     """Raises InvalidArgument for a field out of bounds or unknown to this fleet, NeverFits when the empty
     fleet could not hold any alternative and the policy is to refuse."""
-    del now, priority, project
+    del now
     if len(demand.alternatives) > ALTERNATIVES_MAX:
         raise InvalidArgument(
             f"alternatives: {len(demand.alternatives)} given, at most {ALTERNATIVES_MAX} are allowed",
@@ -36,6 +36,57 @@ def check(
         facts = dict(reason.facts)
         raise NeverFits(
             _sentence(reason.text, facts), field="count", details={"code": reason.code, **facts}
+        )
+
+
+def check_inside(
+    demand: Demand,
+    fleet: Fleet,
+    options: PolicyOptions,
+    reservation: Reservation,
+    booking: Booking,
+    project: str,
+) -> None:
+    """The same for work aimed at a reservation: its window bounds the run, its hosts and its terms the size.
+
+    Raises PermissionDenied when it is not shared with the project.
+    """
+    allowed = reservation.hosts_max_of(project)
+    if allowed is None:
+        raise PermissionDenied(
+            f"reservation: '{reservation.name}' is not shared with project '{project}'", field="reservation"
+        )
+    for index, alternative in enumerate(demand.alternatives):
+        where = f"alternatives[{index}]." if len(demand.alternatives) > 1 else ""
+        _size(alternative, _known(alternative, fleet, where), options, where)
+    inside = candidates_inside(demand, fleet, booking)
+    if not inside:
+        raise InvalidArgument(
+            f"reservation: '{reservation.name}' holds {reservation.count} x {reservation.shape} in "
+            f"{reservation.zone}, which is not what is asked for",
+            field="reservation",
+        )
+    if not any(c.could_ever_fit or c.count > reservation.count for c in inside):
+        longest = reservation.window.length_s - inside[0].pool.overheads.total_s
+        raise NeverFits(
+            f"duration: a run in reservation '{reservation.name}' lasts at most {longest} s, from its start "
+            "to its end",
+            field="duration",
+        )
+    terms = reservation.terms
+    limit = min(allowed, terms.request_hosts_max or allowed)
+    if all(c.count > limit for c in inside):
+        raise NeverFits(
+            f"count: needs {min(c.count for c in inside)} hosts; in reservation '{reservation.name}' a "
+            f"request of project '{project}' may have {limit}",
+            field="count",
+        )
+    too_long = [c for c in inside if not c.until_end and c.duration_s > terms.request_run_max_s]
+    if terms.request_run_max_s and len(too_long) == len(inside):
+        raise NeverFits(
+            f"duration: {too_long[0].duration_s} s; a run in reservation '{reservation.name}' lasts at most "
+            f"{terms.request_run_max_s} s",
+            field="duration",
         )
 
 

@@ -178,7 +178,7 @@ def extension(
     grant = request.grant
     assert grant is not None, "only a granted request can be extended"
     booking = snapshot.bookings[grant.booking]
-    calendar = snapshot.calendars[booking.pool]
+    calendar = snapshot.calendars[booking.calendar]
     room = options.run_duration_max_s - (grant.ends_at - grant.delivered_at)
     limit = min(by_s, max(0, room))
     unready = calendar.unready_units()
@@ -222,7 +222,7 @@ def spare(
     the nearest to each lost one, and never outside the domain of level `within` that it lies in. None when
     there are not enough."""
     del options
-    calendar = snapshot.calendars[booking.pool]
+    calendar = snapshot.calendars[booking.calendar]
     pool = calendar.pool
     end = max(booking.span.end, now + 1)
     found: list[int] = []

@@ -1,5 +1,6 @@
 """The one loop: who starts now, who is promised what.
 
+    bind       reservations get their hosts at their start, and others in place of those they lost
     repair     promises that no longer fit, or could not be kept in time, are moved openly or withdrawn
     protect    the first in line of every kind starts now or is promised its earliest fit
     start      everyone else, short first, starts where that collides with no promise
@@ -21,11 +22,13 @@ from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER, Span
 from dws.model.topology import Pool
+from dws.planner import binding
 from dws.planner.calendar import PoolCalendar
+from dws.planner.eligible import eligible, kind_of
 from dws.planner.kernels import Ints
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Book, Decision, Move, Placement, Plan, Start, Withdraw
-from dws.planner.resolve import Candidate, candidates
+from dws.planner.resolve import Candidate
 from dws.planner.snapshot import FleetSnapshot
 
 USABLE_MAX = 20_000
@@ -69,6 +72,8 @@ class Pass:
     _pools: dict[object, frozenset[str]] = field(init=False)
     protected: set[int] = field(init=False)
     promises: dict[int, Booking] = field(init=False)
+    in_use: dict[tuple[int, str], int] = field(init=False)
+    _inside: dict[object, tuple[Candidate, ...]] = field(init=False)
     decisions: list[Decision] = field(init=False)
     is_unfinished: bool = field(init=False, default=False)
 
@@ -79,6 +84,8 @@ class Pass:
         self._pools = {}
         self.protected = set()
         self.decisions = []
+        self.in_use = dict(self.snapshot.in_use)
+        self._inside = {}
         self.promises = {
             r.id: self.snapshot.bookings[r.booking]
             for r in self.snapshot.queue
@@ -90,6 +97,7 @@ class Pass:
     def run(self) -> Plan:
         """All steps in order."""
         line = sorted(self.snapshot.queue, key=standing)[: self.options.queue_depth]
+        binding.collect(self)
         waiting = self._protect(self._repair(line))
         waiting = self._start_others(waiting)
         self._promise_others(waiting)
@@ -104,15 +112,19 @@ class Pass:
         """Promises are taken in standing order; each must still fit beside those before it, and one that
         is overdue is put where it fits now. Returns who still waits."""
         started: set[int] = set()
-        for pool in {b.pool: None for b in self.promises.values()}:
-            calendar = self.calendar(pool)
-            own = [r for r in line if r.id in self.promises and self.promises[r.id].pool == pool]
+        reserved = binding.ahead(self.snapshot)
+        for name in {b.calendar: None for b in (*reserved, *self.promises.values())}:
+            calendar = self.calendar(name)
+            own = [r for r in line if r.id in self.promises and self.promises[r.id].calendar == name]
+            ahead = [b for b in reserved if b.calendar == name]
             lost = calendar.least_free(self.now, FOREVER) < 0
-            if not lost and not any(self._is_overdue(r) for r in own):
+            short = any(self.snapshot.reservations[b.owner].short for b in ahead)
+            if not lost and not short and not any(self._is_overdue(r) for r in own):
                 continue
             for request in own:
                 calendar.lift(self.promises[request.id])
             cause = self._cause(calendar.pool, lost=lost)
+            binding.rebook(self, calendar, ahead, cause)
             started.update(r.id for r in own if self._repair_one(r, calendar, cause))
         return [r for r in line if r.id not in started] if started else line
 
@@ -177,10 +189,10 @@ class Pass:
         return waiting
 
     def _pools_of(self, request: CapacityRequest) -> frozenset[str]:
-        kind = request.demand.alternatives
+        kind = kind_of(request)
         pools = self._pools.get(kind)
         if pools is None:
-            pools = self._pools[kind] = frozenset(c.pool.name for c in self.usable(request))
+            pools = self._pools[kind] = frozenset(c.calendar for c in self.usable(request))
         return pools
 
     def _better(self, request: CapacityRequest) -> Placement | None:
@@ -211,7 +223,7 @@ class Pass:
         if request.not_again_before > self.now:
             return False
         own = request.id in self.promises
-        kind = None if own else demand.alternatives
+        kind = None if own else kind_of(request)
         if kind is not None and kind in hopeless:
             return False
         if not self.has_room_now(request):
@@ -248,7 +260,7 @@ class Pass:
         for request in waiting:
             own = self.promises.get(request.id)
             if own is not None:
-                behind[own.pool] = max(behind[own.pool], own.span.start)
+                behind[own.calendar] = max(behind[own.calendar], own.span.start)
                 continue
             if self.now < request.submitted_at + self.options.max_wait_age_s:
                 kind = (request.project, request.demand)
@@ -272,7 +284,7 @@ class Pass:
                 continue
             self._book(request, placement)
             promised[request.project] += self._accelerator_s(placement)
-            behind[placement.pool] = max(behind[placement.pool], placement.start)
+            behind[placement.calendar] = max(behind[placement.calendar], placement.start)
             given += 1
 
     def _within_limits(
@@ -318,22 +330,27 @@ class Pass:
 
     # --- searching ----------------------------------------------------------------------------
 
-    def calendar(self, pool: str) -> PoolCalendar:
-        """The working calendar of a pool, forked when first needed."""
-        found = self.calendars.get(pool)
+    def calendar(self, name: str) -> PoolCalendar:
+        """The working calendar of that name, forked when first needed."""
+        found = self.calendars.get(name)
         if found is None:
-            found = self.calendars[pool] = self.snapshot.calendars[pool].fork()
+            found = self.calendars[name] = self.snapshot.calendars[name].fork()
         return found
 
     def usable(self, request: CapacityRequest) -> tuple[Candidate, ...]:
-        """The request's candidates that could ever fit, in pools that are available."""
+        """The request's candidates that could ever fit, in pools and reservations that are available."""
         kind = request.demand.alternatives
+        if request.demand.reservation:
+            inside = kind_of(request)
+            if inside not in self._inside:
+                self._inside[inside] = eligible(request, self.snapshot, self.in_use)
+            return self._inside[inside]
         known = self.snapshot.usable
         found = known.get(kind)
         if found is None:
             if len(known) >= USABLE_MAX:
                 known.clear()
-            found = known[kind] = usable(request, self.snapshot)
+            found = known[kind] = eligible(request, self.snapshot, self.in_use)
         return found
 
     def best(
@@ -351,59 +368,93 @@ class Pass:
         best: Placement | None = None
         for candidate in self.usable(request):
             limit = before if best is None else min(before, best.span.end - candidate.length_s - 1)
-            first = max(after, behind.get(candidate.pool.name, 0))
+            first = max(after, behind.get(candidate.calendar, 0))
             if first > limit:
                 continue
-            found = self.calendar(candidate.pool.name).earliest(
+            best = self._earliest(candidate, first, limit) or best
+        return best
+
+    def _earliest(self, candidate: Candidate, after: int, before: int) -> Placement | None:
+        """Where the candidate fits first with its start in [after, before]."""
+        calendar = self.calendar(candidate.calendar)
+        held = self.held_at(candidate.calendar) if after == self.now else None
+        late_s = 0
+        if candidate.inside is not None and candidate.until_end:
+            end = candidate.inside.span.end
+            found = calendar.earliest_lasting(
+                candidate.count,
+                end,
+                within=candidate.within,
+                after=after,
+                before=min(before, end - candidate.pool.overheads.total_s - 1),
+                held=held,
+            )
+            late_s = found[0] - candidate.inside.span.start if found is not None else 0
+        else:
+            found = calendar.earliest(
                 candidate.count,
                 candidate.length_s,
                 within=candidate.within,
-                after=first,
-                before=limit,
-                held=self.held_at(candidate.pool.name) if first == self.now else None,
+                after=after,
+                before=before,
+                held=held,
             )
-            if found is not None:
-                best = Placement(
-                    alternative=candidate.alternative,
-                    pool=candidate.pool.name,
-                    span=Span(found[0], min(FOREVER, found[0] + candidate.length_s)),
-                    parts=found[1],
-                    duration_s=candidate.duration_s,
-                )
-        return best
+        if found is None:
+            return None
+        start, parts = found
+        return Placement(
+            alternative=candidate.alternative,
+            pool=candidate.pool.name,
+            span=Span(start, min(FOREVER, start + candidate.length_s - late_s)),
+            parts=parts,
+            duration_s=candidate.duration_s - late_s,
+            parent=candidate.parent,
+        )
 
-    def held_at(self, pool: str) -> Ints:
+    def held_at(self, name: str) -> Ints:
         """Units per cell that the table calls free now but that are not confirmed free yet."""
-        held = self.held.get(pool)
+        held = self.held.get(name)
         if held is None:
-            held = self.held[pool] = self.snapshot.calendars[pool].not_confirmed_free(self.now)
+            held = self.held[name] = self.snapshot.calendars[name].not_confirmed_free(self.now)
         return held
 
     def has_room_now(self, request: CapacityRequest) -> bool:
         """A quick no: without enough idle hosts in any group it cannot start, whatever is promised."""
-        return any(self.idle(c.pool.name, c.within).most >= c.count for c in self.usable(request))
+        return any(self.idle(c.calendar, c.within).most >= c.count for c in self.usable(request))
 
-    def idle(self, pool: str, within: str | None) -> Idle:
+    def idle(self, calendar: str, within: str | None) -> Idle:
         """Idle hosts now in the groups of a level, what starts in this pass taken off."""
-        idle = self._idle.get((pool, within))
+        idle = self._idle.get((calendar, within))
         if idle is None:
-            groups = self.calendar(pool).idle_in_groups(within)
+            groups = self.calendar(calendar).idle_in_groups(within)
             most = max(groups, default=0)
             group = groups.index(most) if groups else 0
-            idle = self._idle[pool, within] = Idle(most=most, group=group, total=sum(groups))
+            idle = self._idle[calendar, within] = Idle(most=most, group=group, total=sum(groups))
         return idle
+
+    def forget_idle(self) -> None:
+        """Hosts were drawn: what was known to be idle is not any more."""
+        self._idle.clear()
 
     # --- deciding -----------------------------------------------------------------------------
 
     def _start(self, request: CapacityRequest, placement: Placement) -> None:
         self.lift(request)
         self.promises.pop(request.id, None)
-        doubted = frozenset(u for p, u in self.snapshot.hosts if p == placement.pool)
-        calendar = self.calendar(placement.pool)
-        placement = replace(placement, parts=calendar.draw(placement.parts, doubted))
-        self._idle.clear()
+        calendar = self.calendar(placement.calendar)
+        placement = replace(placement, parts=calendar.draw(placement.parts, self.doubted(placement.pool)))
+        self.forget_idle()
         calendar.take(placement.span.start, placement.span.end, placement.parts)
+        if placement.parent:
+            reservation = self.snapshot.bookings[placement.parent].owner
+            used = self.in_use.get((reservation, request.project), 0)
+            self.in_use[reservation, request.project] = used + placement.count
+            self._inside.clear()
         self.decisions.append(Start(request=request.id, placement=placement))
+
+    def doubted(self, pool: str) -> frozenset[int]:
+        """Units of a pool that are better drawn last."""
+        return frozenset(u for p, u in self.snapshot.hosts if p == pool)
 
     def _book(self, request: CapacityRequest, placement: Placement) -> None:
         self.lift(request)
@@ -412,7 +463,7 @@ class Pass:
 
     def hold(self, request: CapacityRequest, placement: Placement) -> None:
         """Hold the placement in the working calendars as the request's promise."""
-        self.calendar(placement.pool).take(
+        self.calendar(placement.calendar).take(
             placement.span.start, placement.span.end, placement.parts
         )
         self.promises[request.id] = Booking(
@@ -423,19 +474,20 @@ class Pass:
             owner_kind=OwnerKind.REQUEST,
             owner=request.id,
             parts=placement.parts,
+            parent=placement.parent,
         )
 
     def lift(self, request: CapacityRequest) -> Booking | None:
         """Take the request's own promise out of the table while it is tried elsewhere."""
         promise = self.promises.get(request.id)
         if promise is not None:
-            self.calendar(promise.pool).lift(promise)
+            self.calendar(promise.calendar).lift(promise)
         return promise
 
     def drop(self, promise: Booking | None) -> None:
         """Put a lifted promise back where it was."""
         if promise is not None:
-            self.calendar(promise.pool).drop(promise)
+            self.calendar(promise.calendar).drop(promise)
 
     def _look_again_at(self, waiting: list[CapacityRequest]) -> int | None:
         """The next instant at which time alone makes another pass worthwhile: now, when this one gave as
@@ -455,14 +507,3 @@ class Pass:
             yield request.not_again_before
         if waiting:
             yield from (h.until for h in self.snapshot.hosts.values() if h.until)
-
-
-def usable(request: CapacityRequest, snapshot: FleetSnapshot) -> tuple[Candidate, ...]:
-    """Candidates that the empty fleet could hold, in pools and zones that are available."""
-    fleet = snapshot.fleet
-    closed = {z.name for z in fleet.zones if z.unavailable}
-    return tuple(
-        c
-        for c in candidates(request.demand, fleet)
-        if c.could_ever_fit and not c.pool.unavailable and c.pool.zone not in closed
-    )

@@ -1,22 +1,24 @@
-"""One pool's calendar: its bookings, and the availability table derived from them.
+"""One calendar: the bookings of a pool, or those inside one reservation of it, and the availability table
+derived from them.
 
 The engine keeps it up to date booking by booking; the planner forks it and books in the fork. Built
 incrementally or from nothing, the table is the same: rows that say the same as the one before are joined.
 
 A host that is DRAINING or DOWN is out of its cell's capacity from the beginning of time until it is
 expected back, so bookings do not count on such hosts, and outage bookings (which say the same) are left
-out. Bookings inside another booking belong to that one's calendar and are left out too.
+out. Bookings inside another booking belong to that one's calendar: a small fleet of its own that has as many
+units as that booking holds, while it lasts.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from dws.model.booking import Booking, OwnerKind, Part, Stage
-from dws.model.time import FOREVER
+from dws.model.time import FOREVER, Span
 from dws.model.topology import HostStatus, Pool
 from dws.planner import kernels
 
@@ -34,18 +36,22 @@ class PoolCalendar:
         "_free",
         "_groups",
         "_idle",
+        "_inside",
         "_rows",
         "_times",
+        "_units",
         "_unready",
         "pool",
     )
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, inside: Booking | None = None) -> None:
         self.pool = pool
+        self._inside = inside
+        self._units = _units_by_cell(pool, inside)
         self._bookings: dict[int, Booking] = {}
         self._ends: list[tuple[int, int]] = []
         self._busy = bytearray(len(pool.hosts))
-        self._idle = [c.size for c in pool.cells]
+        self._idle = [len(units) for units in self._units]
         self._unready: dict[int, HostStatus] = {}
         self._groups: dict[str | None, tuple[kernels.Ints, kernels.Ints]] = {}
         self._clear()
@@ -54,15 +60,26 @@ class PoolCalendar:
         cells = len(self.pool.cells)
         self._times = np.zeros(_SPARE_ROWS, dtype=np.int64)
         self._free = np.zeros((_SPARE_ROWS, cells), dtype=np.int32)
-        self._free[0] = [c.size for c in self.pool.cells]
         self._rows = 1
         self._floors: dict[tuple[str | None, int], tuple[int, int, int]] = {}
+        if self._inside is None:
+            self._free[0] = [c.size for c in self.pool.cells]
+            return
+        held = _holdings(self._inside)
+        self.shift(self._inside.span.start, self._inside.span.end, held, [p.count for p in held], 1)
 
     # --- changes ------------------------------------------------------------------------------
 
+    def set_inside(self, booking: Booking) -> None:
+        """The booking it lies inside is as `booking` now; everything is derived again."""
+        self._inside = booking
+        self._units = _units_by_cell(self.pool, booking)
+        self._derive()
+
     def add(self, booking: Booking) -> None:
-        """Book it. A booking that is not the fleet's own, or an outage's, changes nothing."""
-        if booking.parent or booking.owner_kind is OwnerKind.OUTAGE:
+        """Book it. A booking of another calendar, or an outage's, changes nothing."""
+        inside = 0 if self._inside is None else self._inside.id
+        if booking.parent != inside or booking.owner_kind is OwnerKind.OUTAGE:
             return
         self._bookings[booking.id] = booking
         if booking.stage is Stage.LIVE:
@@ -95,17 +112,23 @@ class PoolCalendar:
 
     def set_hosts(self, unready: Mapping[int, HostStatus]) -> None:
         """The hosts that are not READY, by unit; everything is derived again."""
+        if self._inside is not None:
+            unready = {u: h for u, h in unready.items() if u in self._inside.units}
         if unready == self._unready:
             return
         self._unready = dict(unready)
+        self._derive()
+
+    def _derive(self) -> None:
+        """Idle units and the table, from nothing."""
         self._idle = [
-            sum(1 for u in c.units if not self._busy[u] and u not in self._unready)
-            for c in self.pool.cells
+            sum(1 for u in units if not self._busy[u] and u not in self._unready) for units in self._units
         ]
         self._clear()
+        span = Span(0, FOREVER) if self._inside is None else self._inside.span
         for unit, status in self._unready.items():
-            cells = np.array([self.pool.cell_of(unit)], dtype=np.int64)
-            self._change(0, status.until or FOREVER, cells, np.array([-1], dtype=np.int64))
+            out = Part(cell=self.pool.cell_of(unit), count=1)
+            self.shift(span.start, min(span.end, status.until or FOREVER), (out,), [1], -1)
         for booking in self._bookings.values():
             self._apply(booking, -1)
 
@@ -174,6 +197,8 @@ class PoolCalendar:
         """An independent copy."""
         copy = PoolCalendar.__new__(PoolCalendar)
         copy.pool = self.pool
+        copy._inside = self._inside
+        copy._units = self._units
         copy._bookings = self._bookings.copy()
         copy._ends = self._ends.copy()
         copy._busy = self._busy.copy()
@@ -239,6 +264,32 @@ class PoolCalendar:
         parts = (Part(cell=int(own[i]), count=n) for i, n in enumerate(taken) if n)
         return int(start), tuple(parts)
 
+    def earliest_lasting(
+        self,
+        count: int,
+        end: int,
+        *,
+        within: str | None,
+        after: int,
+        before: int,
+        held: kernels.Ints | None = None,
+    ) -> tuple[int, tuple[Part, ...]] | None:
+        """As `earliest`, for units free from the start until `end`."""
+        changes = self._times[: self._rows]
+        instants = [after, *changes[(changes > after) & (changes <= before)].tolist()]
+        for at in instants:
+            found = self.earliest(
+                count,
+                end - at,
+                within=within,
+                after=at,
+                before=at,
+                held=held if at == after else None,
+            )
+            if found is not None:
+                return found
+        return None
+
     def _cells_of(self, within: str | None) -> tuple[kernels.Ints, kernels.Ints]:
         found = self._groups.get(within)
         if found is None:
@@ -254,8 +305,11 @@ class PoolCalendar:
 
     def not_confirmed_free(self, now: int) -> kernels.Ints:
         """Units per cell that the table calls free at `now` but that are not: of live bookings past their
-        end, and hosts past the instant they were expected back."""
+        end, hosts past the instant they were expected back, and all of a reservation that has none yet."""
         held = self.nothing_held()
+        if self._inside is not None and self._inside.stage is not Stage.LIVE:
+            for part in self._inside.parts:
+                held[part.cell] += part.count
         for end, booking_id in self._ends:
             if end > now:
                 break
@@ -268,11 +322,7 @@ class PoolCalendar:
 
     def idle_units(self, cell: int) -> list[int]:
         """The units of a cell on READY hosts that no live booking holds, whatever its span says."""
-        return [
-            u
-            for u in self.pool.cells[cell].units
-            if not self._busy[u] and u not in self._unready
-        ]
+        return [u for u in self._units[cell] if not self._busy[u] and u not in self._unready]
 
     def idle_in_groups(self, within: str | None) -> list[int]:
         """How many idle units each group of a level has."""
@@ -297,6 +347,27 @@ class PoolCalendar:
         self.occupy(tuple(out))
         return tuple(out)
 
+    def free_until(self, cells: Sequence[int], count: int, start: int, limit: int) -> int:
+        """Until when, at most `limit`, `count` units of `cells` taken at `start` stay free: the same units of
+        each cell all the time. `start` itself when there are not as many then."""
+        first = kernels.row_at(self._times, self._rows, start)
+        last = max(first + 1, int(np.searchsorted(self._times[: self._rows], limit)))
+        least = np.minimum.accumulate(self._free[first:last, list(cells)], axis=0).clip(0).sum(axis=1)
+        enough = int(np.searchsorted(-least, -count, side="right"))
+        if enough == 0:
+            return start
+        return limit if first + enough == last else int(self._times[first + enough])
+
+    def choose(self, cells: Sequence[int], count: int, start: int, end: int) -> tuple[Part, ...]:
+        """Which cells to take `count` units from that are free over [start, end)."""
+        free = np.array(self.free_during(start, end, cells), dtype=np.int64)
+        taken = kernels.choose(free, count).tolist()
+        return tuple(Part(cell=c, count=n) for c, n in zip(cells, taken, strict=True) if n)
+
+    def free_during(self, start: int, end: int, cells: Sequence[int]) -> list[int]:
+        """The least number of free units of each of `cells` over [start, end), 0 where it is overbooked."""
+        return [max(0, self.least_free_in(cell, start, end)) for cell in cells]
+
     def least_free_in(self, cell: int, start: int, end: int) -> int:
         """The smallest entry of one cell over [start, end)."""
         return self.least_free(start, end, (Part(cell=cell, count=1),))
@@ -319,6 +390,11 @@ class PoolCalendar:
                 return max(0, int(self._times[at]) - start)
         return limit_s
 
+    def next_change(self, after: int) -> int | None:
+        """The next instant behind `after` at which the table changes, None when it never does."""
+        row = int(np.searchsorted(self._times[: self._rows], after, side="right"))
+        return int(self._times[row]) if row < self._rows else None
+
     def rows(self) -> list[tuple[int, tuple[int, ...]]]:
         """The whole table, for comparing."""
         return [
@@ -328,3 +404,22 @@ class PoolCalendar:
     def unready_units(self) -> Mapping[int, HostStatus]:
         """Hosts that are not READY, by unit."""
         return self._unready
+
+
+def _units_by_cell(pool: Pool, inside: Booking | None) -> list[Sequence[int]]:
+    """The units of each cell that a calendar has: the pool's, or those of the booking it is inside."""
+    if inside is None:
+        return [cell.units for cell in pool.cells]
+    drawn: list[list[int]] = [[] for _ in pool.cells]
+    for part in inside.parts:
+        drawn[part.cell] += part.units
+    return [sorted(units) for units in drawn]
+
+
+def _holdings(inside: Booking) -> tuple[Part, ...]:
+    """What a booking has for those inside it: what is promised to it, then what has been drawn; nothing
+    while it is tentative."""
+    if inside.stage is Stage.FIRM:
+        return inside.parts
+    return tuple(p for p in inside.parts if p.units) if inside.stage is Stage.LIVE else ()
+

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
 from dws.planner.backfill import Pass, standing, start_order
+from dws.planner.explain_inside import why_inside
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Forecast, Placement, Reason, Start
 from dws.planner.resolve import Candidate, candidates, has_level
@@ -73,6 +74,10 @@ def why(shadow: Pass, request: CapacityRequest, placement: Placement | None) -> 
     """The one reason why it does not start now."""
     usable = shadow.usable(request)
     now = shadow.now
+    if request.demand.reservation > 0:
+        inside = why_inside(shadow, request, placement)
+        if inside is not None:
+            return inside
     if not usable:
         return why_never(request, shadow.snapshot)
     if request.demand.not_before > now:
@@ -104,7 +109,7 @@ def _too_few_in_service(shadow: Pass, usable: tuple[Candidate, ...]) -> Reason:
     """It would fit the fleet as declared, but not the hosts that are in service."""
     candidate = min(usable, key=lambda c: c.count)
     pool = candidate.pool
-    out = len(shadow.snapshot.calendars[pool.name].unready_units())
+    out = len(shadow.snapshot.calendars[candidate.calendar].unready_units())
     return Reason(
         code="HOSTS_OUT_OF_SERVICE",
         text="needs {need} free hosts; {out} of the {total} of {pool} are draining or down, with no "
@@ -117,9 +122,9 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
     candidate = next(
         c
         for c in shadow.usable(request)
-        if c.alternative == placement.alternative and c.pool.name == placement.pool
+        if c.alternative == placement.alternative and c.calendar == placement.calendar
     )
-    idle = shadow.idle(candidate.pool.name, candidate.within)
+    idle = shadow.idle(candidate.calendar, candidate.within)
     facts: dict[str, int | str] = {
         "need": candidate.count,
         "best": idle.most,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dws.model.booking import Booking, OwnerKind, Part, Stage
+from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
-from dws.planner.plan import Placement, Plan, Start, Withdraw
-from dws.planner.resolve import candidates
+from dws.planner.calendar import PoolCalendar
+from dws.planner.eligible import eligible
+from dws.planner.plan import Bind, Placement, Plan, Start, Withdraw
 from dws.planner.snapshot import FleetSnapshot
 
 
@@ -25,9 +27,12 @@ def check(plan: Plan, snapshot: FleetSnapshot) -> None:
     }
     waiting: dict[int, CapacityRequest] = {r.id: r for r in snapshot.queue}
     for decision in plan.decisions:
+        if isinstance(decision, Bind):
+            _hosts_are_bound(decision, snapshot, calendars, free)
+            continue
         before = own.pop(decision.request, None)
         if before is not None:
-            calendars[before.pool].lift(before)
+            calendars[before.calendar].lift(before)
         if isinstance(decision, Withdraw):
             continue
         placement = decision.placement
@@ -36,8 +41,9 @@ def check(plan: Plan, snapshot: FleetSnapshot) -> None:
         _gang_is_whole(placement, snapshot, decision.request)
         if isinstance(decision, Start):
             assert placement.start == plan.now
-            _units_are_free(placement, free[placement.pool])
-        calendars[placement.pool].take(placement.span.start, placement.span.end, placement.parts)
+            _units_are_free(placement, free[placement.calendar])
+        span = placement.span
+        calendars[placement.calendar].take(span.start, span.end, placement.parts)
         if not isinstance(decision, Start):
             own[decision.request] = _as_booking(placement, decision.request)
     for name, calendar in calendars.items():
@@ -50,13 +56,35 @@ def _gang_is_whole(placement: Placement, snapshot: FleetSnapshot, request_id: in
     request = next(r for r in snapshot.queue if r.id == request_id)
     candidate = next(
         c
-        for c in candidates(request.demand, snapshot.fleet)
-        if (c.alternative, c.pool.name) == (placement.alternative, placement.pool)
+        for c in eligible(request, snapshot, snapshot.in_use)
+        if (c.alternative, c.calendar) == (placement.alternative, placement.calendar)
     )
     assert placement.count == candidate.count, "a gang is all or nothing"
-    assert placement.span.length_s == candidate.length_s or placement.span.is_open
+    if candidate.inside is not None:
+        assert candidate.inside.span.contains(placement.span), "a run lies inside its reservation"
+    asked = placement.span.length_s == candidate.length_s or candidate.until_end
+    assert asked or placement.span.is_open
     cells = {p.cell for p in placement.parts}
     assert any(cells <= set(g) for g in candidate.pool.groups(candidate.within)), "one group"
+
+
+def _hosts_are_bound(
+    decision: Bind,
+    snapshot: FleetSnapshot,
+    calendars: dict[str, PoolCalendar],
+    free: dict[str, set[int]],
+) -> None:
+    """A reservation keeps its size: drawn, or still to be; what it draws is free."""
+    reservation = snapshot.reservations[decision.reservation]
+    booking = snapshot.bookings[reservation.booking or 0]
+    assert sum(p.count for p in decision.parts) == booking.count, "a reservation never shrinks by itself"
+    drawn = {u for p in decision.parts for u in p.units}
+    assert set(booking.units) <= drawn, "what it has it keeps"
+    new = drawn - set(booking.units)
+    assert new <= free[booking.pool], "what a reservation draws is free"
+    free[booking.pool] -= new
+    calendars[booking.pool].remove(booking)
+    calendars[booking.pool].add(evolve(booking, parts=decision.parts))
 
 
 def _units_are_free(placement: Placement, free: set[int]) -> None:
@@ -76,4 +104,5 @@ def _as_booking(placement: Placement, owner: int) -> Booking:
         owner_kind=OwnerKind.REQUEST,
         owner=owner,
         parts=tuple(Part(cell=p.cell, count=p.count) for p in placement.parts),
+        parent=placement.parent,
     )

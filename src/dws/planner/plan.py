@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dws.model.booking import Part
+from dws.model.booking import Part, calendar_name
 from dws.model.time import Span
 
 
@@ -32,7 +32,8 @@ class Placement:
     """Where and when something fits: one alternative of a demand in one pool.
 
     `span` is the whole booking (set-up bound, duration, grace, tear-down); `start` is its start. In a
-    decision to start, the parts list the drawn units; elsewhere counts only.
+    decision to start, the parts list the drawn units; elsewhere counts only. `parent` is the booking of
+    the reservation it lies inside, 0 for none.
     """
 
     alternative: int
@@ -40,6 +41,12 @@ class Placement:
     span: Span
     parts: tuple[Part, ...]
     duration_s: int
+    parent: int = 0
+
+    @property
+    def calendar(self) -> str:
+        """The name of the calendar it is in."""
+        return calendar_name(self.pool, self.parent)
 
     @property
     def start(self) -> int:
@@ -85,7 +92,20 @@ class Withdraw:
     cause: str
 
 
-Decision = Start | Book | Move | Withdraw
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bind:
+    """A reservation's booking has these parts from now on: hosts drawn at its start or taken in place of
+    lost ones, or room found elsewhere before it. `short` hosts are lacking. It was decided on `version` of
+    the booking; `cause` says why it is short or moved."""
+
+    reservation: int
+    version: int
+    parts: tuple[Part, ...]
+    short: int
+    cause: str
+
+
+Decision = Start | Book | Move | Withdraw | Bind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

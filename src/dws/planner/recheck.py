@@ -6,11 +6,12 @@ then, with the decisions kept before it; what does not hold any more is dropped,
 
 from __future__ import annotations
 
+from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest
 from dws.model.time import Span
 from dws.planner.backfill import Pass
 from dws.planner.options import DEFAULT_POLICY
-from dws.planner.plan import Decision, Placement, Reason, Start, Withdraw
+from dws.planner.plan import Bind, Decision, Placement, Reason, Start, Withdraw
 from dws.planner.snapshot import FleetSnapshot
 
 
@@ -28,6 +29,8 @@ class Recheck:
 
     def why_not(self, decision: Decision) -> Reason | None:
         """None when the decision holds, and then it counts for those after it; else why it does not."""
+        if isinstance(decision, Bind):
+            return self._why_not_bound(decision)
         request = self._waiting.get(decision.request)
         if request is None:
             return Reason(code="NOT_WAITING", text="the request does not wait any more")
@@ -42,17 +45,32 @@ class Recheck:
         if isinstance(decision, Start):
             del self._waiting[request.id]
             self._state.promises.pop(request.id, None)
-            self._state.calendar(decision.placement.pool).occupy(decision.placement.parts)
+            calendar = self._state.calendar(decision.placement.calendar)
+            calendar.occupy(decision.placement.parts)
             parts, span = decision.placement.parts, decision.placement.span
-            self._state.calendar(decision.placement.pool).take(span.start, span.end, parts)
+            calendar.take(span.start, span.end, parts)
         else:
             self._state.hold(request, decision.placement)
+        return None
+
+    def _why_not_bound(self, decision: Bind) -> Reason | None:
+        """Hosts are bound to a reservation only on the very ledger row they were chosen for."""
+        reservation = self._state.snapshot.reservations.get(decision.reservation)
+        booking = self._state.snapshot.bookings.get(reservation.booking or 0) if reservation else None
+        if booking is None or booking.version != decision.version:
+            return Reason(code="CHANGED", text="the reservation was changed in the meantime")
+        calendar = self._state.calendar(booking.pool)
+        had = set(booking.units)
+        if any(set(p.units) - had - set(calendar.idle_units(p.cell)) for p in decision.parts):
+            return Reason(code="TAKEN", text="a host was taken in the meantime")
+        calendar.remove(booking)
+        calendar.add(evolve(booking, parts=decision.parts))
         return None
 
     def _fits(self, placement: Placement, request: CapacityRequest, *, starts: bool) -> Reason | None:
         if not self._is_asked_for(placement, request):
             return Reason(code="CHANGED", text="what is asked for, or where it may be, has changed")
-        calendar = self._state.calendar(placement.pool)
+        calendar = self._state.calendar(placement.calendar)
         span = placement.span
         calendar.take(span.start, span.end, placement.parts)
         least = calendar.least_free(max(self._state.now, span.start), span.end, placement.parts)
@@ -67,7 +85,8 @@ class Recheck:
         """True when the placement is one of the request's demand as it is now."""
         window = Span(request.demand.not_before, request.demand.not_after + 1)
         return window.covers(placement.start) and any(
-            (c.alternative, c.pool.name, c.count, c.duration_s)
-            == (placement.alternative, placement.pool, placement.count, placement.duration_s)
+            (c.alternative, c.calendar, c.count)
+            == (placement.alternative, placement.calendar, placement.count)
+            and (c.until_end or c.duration_s == placement.duration_s)
             for c in self._state.usable(request)
         )

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dws.model.booking import Booking, calendar_name
 from dws.model.catalog import accelerator_names
-from dws.model.demand import Alternative, Demand
+from dws.model.demand import UNTIL_END, Alternative, Demand
 from dws.model.topology import Fleet, Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One alternative in one pool: `count` hosts for `length_s`, set-up and tear-down included."""
+    """One alternative in one pool: `count` hosts for `length_s`, set-up and tear-down included.
+
+    With `inside`, in the booking of a reservation of that pool, and then `until_end` may say that it lasts
+    to that booking's end, whenever it starts: `duration_s` and `length_s` are the longest it can be.
+    """
 
     alternative: int
     pool: Pool
@@ -23,11 +28,31 @@ class Candidate:
     duration_s: int
     length_s: int
     within: str | None
+    inside: Booking | None = None
+    until_end: bool = False
+
+    @property
+    def parent(self) -> int:
+        """The booking it lies inside, 0 for the fleet itself."""
+        return 0 if self.inside is None else self.inside.id
+
+    @property
+    def calendar(self) -> str:
+        """The name of the calendar it would be in."""
+        return calendar_name(self.pool.name, self.parent)
 
     @property
     def could_ever_fit(self) -> bool:
-        """True when the empty pool has room for it, hosts that are down counted in."""
-        return self.pool.largest_group(self.within) >= self.count
+        """True when the empty pool, or reservation, has room for it, hosts that are down counted in."""
+        if self.inside is None:
+            return self.pool.largest_group(self.within) >= self.count
+        return self.length_s <= self.inside.span.length_s and self.count <= max(
+            (
+                sum(p.count for p in self.inside.parts if p.cell in group)
+                for group in self.pool.groups(self.within)
+            ),
+            default=0,
+        )
 
     @property
     def accelerators(self) -> int:
@@ -81,3 +106,30 @@ def hosts_needed(alternative: Alternative, pool: Pool) -> int:
     if alternative.shape:
         return alternative.count
     return -(-alternative.count // pool.shape.accelerators)
+
+
+def candidates_inside(demand: Demand, fleet: Fleet, booking: Booking) -> tuple[Candidate, ...]:
+    """Every alternative that could lie inside a reservation's booking, in order of preference."""
+    pool = fleet.pool(booking.pool)
+    overhead_s = pool.overheads.total_s
+    found = []
+    for index, alternative in enumerate(demand.alternatives):
+        if not (is_of_kind(alternative, pool) and has_level(pool, alternative.within)):
+            continue
+        if alternative.locations and pool not in fleet.pools_in(alternative.locations):
+            continue
+        until_end = alternative.duration_s == UNTIL_END
+        duration_s = booking.span.length_s - overhead_s if until_end else alternative.duration_s
+        found.append(
+            Candidate(
+                alternative=index,
+                pool=pool,
+                count=hosts_needed(alternative, pool),
+                duration_s=duration_s,
+                length_s=duration_s + overhead_s,
+                within=alternative.within,
+                inside=booking,
+                until_end=until_end,
+            )
+        )
+    return tuple(found)

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dws.model.booking import Booking
+from dws.model.booking import Booking, OwnerKind, calendar_name
 from dws.model.demand import Alternative
 from dws.model.request import CapacityRequest
+from dws.model.reservation import Reservation
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.planner.calendar import PoolCalendar
 from dws.planner.resolve import Candidate
@@ -17,8 +18,10 @@ from dws.planner.resolve import Candidate
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSnapshot:
     """Everything a pass may know. `bookings` are the open ones, `hosts` those not READY, or READY but
-    doubted, by (pool, unit), `queue` the waiting requests in any order. `usable` remembers, for as long as
-    the fleet is the same, what each list of alternatives comes to."""
+    doubted, by (pool, unit), `queue` the waiting requests in any order, `reservations` those not over, by
+    id, and `in_use` how many hosts each project uses in each of them. There is a calendar for each pool and
+    each reservation, by `Booking.calendar`'s name. `usable` remembers, for as long as the fleet is the same,
+    what each list of alternatives comes to."""
 
     ledger_version: int
     fleet: Fleet
@@ -26,6 +29,8 @@ class FleetSnapshot:
     hosts: Mapping[tuple[str, int], HostStatus]
     queue: tuple[CapacityRequest, ...]
     calendars: Mapping[str, PoolCalendar]
+    reservations: Mapping[int, Reservation] = field(default_factory=dict)
+    in_use: Mapping[tuple[int, str], int] = field(default_factory=dict)
     usable: dict[tuple[Alternative, ...], tuple[Candidate, ...]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -37,30 +42,45 @@ def build(
     bookings: Iterable[Booking] = (),
     hosts: Iterable[HostStatus] = (),
     queue: Iterable[CapacityRequest] = (),
+    reservations: Iterable[Reservation] = (),
     ledger_version: int = 0,
 ) -> FleetSnapshot:
     """A snapshot with its calendars made from nothing."""
     by_id: dict[int, Booking] = {b.id: b for b in bookings}
     statuses = {(h.pool, h.unit): h for h in hosts}
-    calendars = {}
-    for pool in fleet.pools:
-        calendar = PoolCalendar(pool)
-        calendar.set_hosts(
-            {
-                u: h
-                for (p, u), h in statuses.items()
-                if p == pool.name and h.state is not HostState.READY
-            }
-        )
-        for booking in by_id.values():
-            if booking.pool == pool.name:
-                calendar.add(booking)
-        calendars[pool.name] = calendar
     return FleetSnapshot(
         ledger_version=ledger_version,
         fleet=fleet,
         bookings=by_id,
         hosts=statuses,
         queue=tuple(queue),
-        calendars=calendars,
+        calendars=calendars(fleet, by_id.values(), statuses),
+        reservations={r.id: r for r in reservations},
     )
+
+
+def calendars(
+    fleet: Fleet, bookings: Iterable[Booking], hosts: Mapping[tuple[str, int], HostStatus]
+) -> dict[str, PoolCalendar]:
+    """Every calendar, made from nothing: of each pool, and of each reservation in it."""
+    bookings = [b for b in bookings if b.pool in {p.name for p in fleet.pools}]
+    made = {pool.name: PoolCalendar(pool) for pool in fleet.pools}
+    for booking in bookings:
+        if booking.owner_kind is OwnerKind.RESERVATION:
+            made[inside_of(booking)] = PoolCalendar(fleet.pool(booking.pool), booking)
+    for calendar in made.values():
+        calendar.set_hosts(unready(hosts, calendar.pool.name))
+    for booking in bookings:
+        if booking.calendar in made:
+            made[booking.calendar].add(booking)
+    return made
+
+
+def unready(hosts: Mapping[tuple[str, int], HostStatus], pool: str) -> dict[int, HostStatus]:
+    """The hosts of a pool that are not READY, by unit."""
+    return {u: h for (p, u), h in hosts.items() if p == pool and h.state is not HostState.READY}
+
+
+def inside_of(booking: Booking) -> str:
+    """The name of the calendar of what lies inside a booking."""
+    return calendar_name(booking.pool, booking.id)

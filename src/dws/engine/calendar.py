@@ -1,0 +1,160 @@
+"""How reservations and the calendar look to a reader."""
+
+from __future__ import annotations
+
+from dws.engine.answers import Bar, BarKind, CalendarView, PoolCalendarView, ReservationView
+from dws.engine.books import Books
+from dws.model.access import Principal, Role
+from dws.model.booking import Booking, OwnerKind, Stage
+from dws.model.reservation import Reservation
+from dws.model.time import FOREVER, Span
+from dws.model.topology import Pool
+from dws.planner.options import PolicyOptions
+from dws.planner.windows import cost_micros
+
+STEPS_MAX = 5_000
+_KINDS = {
+    OwnerKind.RESERVATION: BarKind.RESERVATION,
+    OwnerKind.OUTAGE: BarKind.OUTAGE,
+    OwnerKind.MAINTENANCE: BarKind.MAINTENANCE,
+}
+
+
+def may_see(who: Principal, reservation: Reservation) -> bool:
+    """True for operators, its own project and those it is shared with."""
+    if not who.projects or who.role is Role.OPERATOR:
+        return True
+    return any(reservation.hosts_max_of(p) is not None for p in who.projects)
+
+
+def view(books: Books, reservation: Reservation) -> ReservationView:
+    """A reservation with what runs and waits in it."""
+    with books.lock:
+        booking = books.bookings.get(reservation.booking or 0)
+        running = [r for r in books.holding.values() if r.grant and r.grant.reservation == reservation.id]
+        waiting = [r for r in books.waiting.values() if r.demand.reservation == reservation.id]
+        pool = next((p for p in books.fleet.pools if p.name == reservation.pool), None)
+        used = sum(1 for r in running if r.grant for i in r.grant.instances if i.is_held)
+        hosts = tuple(pool.hosts[u] for u in booking.units) if booking and pool else ()
+    price = cost_micros(pool, reservation.count, reservation.window) if pool else 0
+    return ReservationView(
+        reservation=reservation,
+        in_use=used,
+        waiting=len(waiting),
+        inside=(*running, *waiting),
+        hosts=hosts,
+        cost_micros=price,
+    )
+
+
+def rules(policy: PolicyOptions, reservation: Reservation) -> tuple[str, ...]:
+    """What holds for it, in words: shown when it is booked, enforced after."""
+    told = []
+    if policy.reservation_cancel == "never":
+        told.append("it cannot be cancelled once it is approved")
+    elif reservation.cancel_until:
+        told.append(f"it can be cancelled free of charge until {{{reservation.cancel_until}:time}}")
+    else:
+        told.append("it starts too soon to be cancelled")
+    if policy.reservation_amend == "never":
+        told.append("it cannot be changed once it is approved")
+    else:
+        told.append(f"it can be changed until {{{reservation.lock_at}:time}}")
+    if policy.no_show_release_s:
+        told.append(f"it is taken back when nothing has run in it for {policy.no_show_release_s} s")
+    if policy.reservation_approval == "approver" and reservation.approve_by:
+        told.append(f"an operator has to approve it until {{{reservation.approve_by}:time}}")
+    told.append(f"what still runs in it at its end: {reservation.terms.at_end.value}")
+    return tuple(told)
+
+
+def calendar(books: Books, who: Principal, now: int, span: Span, pools: frozenset[str]) -> CalendarView:
+    """Every booking that overlaps the span, as `who` may see it, and what is free."""
+    with books.lock:
+        shown = [p for p in books.fleet.pools if not pools or p.name in pools or p.zone in pools]
+        return CalendarView(
+            now=now,
+            start=span.start,
+            end=span.end,
+            pools=tuple(_pool(books, who, now, span, p) for p in shown),
+        )
+
+
+def _pool(books: Books, who: Principal, now: int, span: Span, pool: Pool) -> PoolCalendarView:
+    bookings = sorted(
+        (
+            b
+            for b in books.bookings.values()
+            if b.pool == pool.name and b.count and _shown(b, now).overlaps(span)
+        ),
+        key=lambda b: (b.span, b.id),
+    )
+    return PoolCalendarView(
+        pool=pool.name,
+        zone=pool.zone,
+        shape=pool.shape.name,
+        hosts=len(pool.hosts),
+        bars=tuple(_bar(books, who, now, b) for b in bookings),
+        free=_free(books, pool, span),
+    )
+
+
+def _shown(booking: Booking, now: int) -> Span:
+    """A live booking past its end is still there."""
+    overran = booking.stage is Stage.LIVE and booking.span.end <= now
+    return Span(booking.span.start, now + 1) if overran else booking.span
+
+
+def _bar(books: Books, who: Principal, now: int, booking: Booking) -> Bar:
+    kind = _KINDS.get(booking.owner_kind)
+    span = _shown(booking, now)
+    if kind is BarKind.RESERVATION:
+        reservation = books.reservations[booking.owner]
+        seen = may_see(who, reservation)
+        return Bar(
+            kind=kind,
+            pool=booking.pool,
+            count=booking.count,
+            start=span.start,
+            end=span.end,
+            name=reservation.name if seen else "",
+            project=reservation.project if seen else "",
+            state=reservation.state.value,
+            own=seen and (not who.projects or reservation.project in who.projects),
+            in_use=view(books, reservation).in_use,
+            short=reservation.short,
+        )
+    if kind is not None:
+        host = books.fleet.pool(booking.pool).hosts[booking.units[0]] if booking.units else ""
+        end = min(span.end, FOREVER)
+        return Bar(kind=kind, pool=booking.pool, count=booking.count, start=span.start, end=end, name=host)
+    request = books.holding.get(booking.owner) or books.waiting.get(booking.owner)
+    seen = request is not None and (not who.projects or request.project in who.projects)
+    holder = books.bookings.get(booking.parent)
+    return Bar(
+        kind=BarKind.RUN if booking.stage is Stage.LIVE else BarKind.PROMISE,
+        pool=booking.pool,
+        count=booking.count,
+        start=span.start,
+        end=span.end,
+        name=request.name if request is not None and seen else "",
+        project=request.project if request is not None and seen else "",
+        state=request.state.value if request is not None else "",
+        own=seen,
+        parent=books.reservations[holder.owner].name if holder is not None else "",
+    )
+
+
+def _free(books: Books, pool: Pool, span: Span) -> tuple[tuple[int, int], ...]:
+    """Free hosts over the span, as steps; a place where the calendar is overbooked counts as none."""
+    steps: list[tuple[int, int]] = []
+    for at, row in books.calendars[pool.name].rows():
+        if at >= span.end:
+            break
+        free = sum(max(0, n) for n in row)
+        if at <= span.start:
+            steps = [(span.start, free)]
+        elif not steps or steps[-1][1] != free:
+            steps.append((at, free))
+    return tuple(steps[:STEPS_MAX])
+

@@ -1,0 +1,118 @@
+"""What lies inside a reservation: since when nothing does, what it holds meanwhile, when the last of it is
+gone.
+"""
+
+from __future__ import annotations
+
+from dws.engine import ledger
+from dws.engine.write import Write
+from dws.model import events as ev
+from dws.model.booking import Booking, Stage
+from dws.model.evolve import evolve
+from dws.model.names import BookingId, RequestId
+from dws.model.request import CapacityRequest
+from dws.model.reservation import Reservation, ReservationState
+from dws.model.topology import Pool
+from dws.model.usage import UsageKind, UsageRecord
+from dws.model.work import WorkKind
+
+
+def booking_of(w: Write, reservation: Reservation) -> Booking:
+    """The open booking of a reservation that is not over."""
+    assert reservation.booking is not None, f"reservation {reservation.id} has no booking"
+    return w.books.bookings[reservation.booking]
+
+
+def used(w: Write, reservation_id: int) -> None:
+    """Work starts in a reservation."""
+    reservation = w.books.reservations.get(reservation_id)
+    if reservation is not None and reservation.state.is_open and reservation.idle_since:
+        w.apply_to(reservation, ev.ReservationUsed())
+
+
+def left(w: Write, request: CapacityRequest, reservation_id: int) -> None:
+    """Everything a request held in a reservation is back."""
+    reservation = w.books.reservations.get(reservation_id)
+    over = reservation is None or reservation.state is ReservationState.ENDING
+    if over and request.state.is_waiting and request.demand.reservation > 0:
+        why = "the reservation it names is over"
+        w.apply(request, ev.WindowClosed(cause=why), reason=why)
+    if reservation is None:
+        return
+    if reservation.state is ReservationState.ENDING:
+        close_if_empty(w, reservation)
+    elif reservation.state.is_open and not any(
+        b.stage is Stage.LIVE for b in w.books.inside(reservation.booking or 0)
+    ):
+        look_later_whether_used(w, w.apply_to(reservation, ev.ReservationIdle()))
+
+
+def close_if_empty(w: Write, reservation: Reservation) -> Reservation:
+    """Ended when nothing inside is held any more; until then it keeps just the hosts that are."""
+    if reservation.state.is_terminal:  # what was stopped first was the last of it
+        return reservation
+    booking = booking_of(w, reservation)
+    held = {u for b in w.books.inside(booking.id) for u in b.units}
+    if not held:
+        meter(w, reservation, booking, set(booking.units))
+        closed = w.apply_to(reservation, ev.ReservationClosed())
+        ledger.end(w, booking.id)
+        return closed
+    if set(booking.units) != held or any(not p.units for p in booking.parts):
+        meter(w, reservation, booking, set(booking.units) - held)
+        kept = (
+            evolve(p, units=tuple(u for u in p.units if u in held), count=len(held & set(p.units)))
+            for p in booking.parts
+        )
+        booking = ledger.rebook(w, booking.id, parts=tuple(p for p in kept if p.count))
+    if booking.span.end <= w.now:
+        ledger.set_end(w, booking.id, w.now + w.policy.overrun_step_s)
+    again = max(w.now + 1, w.books.bookings[booking.id].span.end)
+    w.wake(reservation.id, WorkKind.RESERVATION_END, again)
+    return reservation
+def look_later_whether_used(w: Write, reservation: Reservation) -> None:
+    waits = [s for s in (w.policy.no_show_warn_s, w.policy.no_show_release_s) if s]
+    if waits:
+        w.wake(reservation.id, WorkKind.RESERVATION_IDLE, w.now + min(waits))
+
+
+def host_lost(w: Write, pool: str, unit: int) -> None:
+    """A host is gone: the reservation that had it lacks one, until another is drawn."""
+    for reservation in list(w.books.reservations.values()):
+        booking = w.books.bookings.get(reservation.booking or BookingId(0))
+        if booking is not None and booking.pool == pool and unit in booking.units:
+            meter(w, reservation, booking, {unit})
+            ledger.lose_unit(w, booking.id, unit)
+
+
+def meter(w: Write, reservation: Reservation, booking: Booking, units: set[int]) -> None:
+    """Close the hold of hosts that a reservation gives up now."""
+    w.tx.put_usage(
+        r for r in reserved(w.books.fleet.pool(booking.pool), reservation, booking, w.now) if r.rank in units
+    )
+
+
+def reserved(
+    pool: Pool, reservation: Reservation, booking: Booking, until: int
+) -> list[UsageRecord]:
+    """A reservation's hold of each of its hosts, until an instant; `rank` is the host's unit."""
+    return [
+        UsageRecord(
+            request=RequestId(reservation.id),
+            request_name=reservation.name,
+            project=reservation.project,
+            principal=reservation.principal,
+            pool=pool.name,
+            shape=pool.shape.name,
+            accelerator=pool.shape.accelerator,
+            accelerators=pool.shape.accelerators,
+            rank=unit,
+            start=since,
+            end=max(since, min(until, booking.span.end)),
+            price_micros_per_hour=pool.price_micros_per_hour,
+            kind=UsageKind.RESERVED,
+            reservation=reservation.id,
+        )
+        for unit, since in booking.holdings
+        if booking.stage is Stage.LIVE
+    ]

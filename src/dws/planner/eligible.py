@@ -1,0 +1,73 @@
+"""Where a request may run: in which pools, and inside which reservations.
+
+What it is of is `dws.planner.resolve`'s business; here it is held against what is open to it: pools and zones
+that are available, reservations of its own project or shared with it, within their terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dws.model.demand import ANY_RESERVATION
+from dws.model.request import CapacityRequest
+from dws.model.reservation import Reservation
+from dws.planner.resolve import Candidate, candidates, candidates_inside
+from dws.planner.snapshot import FleetSnapshot
+
+
+def kind_of(request: CapacityRequest) -> object:
+    """What requests have in common that may run in the same places, in the same way."""
+    demand = request.demand
+    if not demand.reservation:
+        return demand.alternatives
+    return demand.alternatives, demand.reservation, request.project
+
+
+def eligible(
+    request: CapacityRequest, snapshot: FleetSnapshot, in_use: Mapping[tuple[int, str], int]
+) -> tuple[Candidate, ...]:
+    """Candidates that the empty fleet could hold, in pools and zones that are available; those inside a
+    reservation first, and no others for who names one."""
+    fleet, demand = snapshot.fleet, request.demand
+    found = [c for r in _open_to(request, snapshot) for c in _inside(request, r, snapshot, in_use)]
+    if demand.reservation <= 0:
+        found += candidates(demand, fleet)
+    closed = {z.name for z in fleet.zones if z.unavailable}
+    return tuple(
+        c
+        for c in found
+        if c.could_ever_fit and not c.pool.unavailable and c.pool.zone not in closed
+    )
+
+
+def _open_to(request: CapacityRequest, snapshot: FleetSnapshot) -> list[Reservation]:
+    """The reservations that the request may use."""
+    wanted = request.demand.reservation
+    if wanted > 0:
+        return [snapshot.reservations[wanted]] if wanted in snapshot.reservations else []
+    if wanted != ANY_RESERVATION:
+        return []
+    found = [r for r in snapshot.reservations.values() if r.state.is_open and not r.terms.specific_only]
+    return sorted(found, key=lambda r: (r.window.end, r.id))
+
+
+def _inside(
+    request: CapacityRequest,
+    reservation: Reservation,
+    snapshot: FleetSnapshot,
+    in_use: Mapping[tuple[int, str], int],
+) -> tuple[Candidate, ...]:
+    """The request's candidates in a reservation, as many hosts at once as its project may have there."""
+    allowed = reservation.hosts_max_of(request.project)
+    booking = snapshot.bookings.get(reservation.booking or 0)
+    if allowed is None or booking is None:
+        return ()
+    used = in_use.get((reservation.id, request.project), 0)
+    terms = reservation.terms
+    return tuple(
+        c
+        for c in candidates_inside(request.demand, snapshot.fleet, booking)
+        if c.count + used <= allowed
+        and c.count <= (terms.request_hosts_max or c.count)
+        and (c.until_end or c.duration_s <= (terms.request_run_max_s or c.duration_s))
+    )

@@ -1,0 +1,81 @@
+"""Why work aimed at a reservation does not start in it now."""
+
+from __future__ import annotations
+
+from dws.model.request import CapacityRequest
+from dws.model.reservation import Reservation
+from dws.planner.backfill import Pass
+from dws.planner.plan import Placement, Reason
+from dws.planner.resolve import candidates_inside
+from dws.planner.snapshot import inside_of
+
+
+def why_inside(shadow: Pass, request: CapacityRequest, placement: Placement | None) -> Reason | None:
+    """The reason, None when it is the same as it would be outside."""
+    reservation = shadow.snapshot.reservations.get(request.demand.reservation)
+    if reservation is None:
+        return Reason(code="RESERVATION_OVER", text="the reservation it names is over")
+    if not shadow.usable(request):
+        return _unusable(shadow, request, reservation)
+    if reservation.window.start > shadow.now:
+        return Reason(
+            code="RESERVATION_NOT_OPEN",
+            text="waits for reservation {name}, which opens {at:time}",
+            facts={"name": reservation.name, "at": reservation.window.start},
+        )
+    if request.not_again_before > shadow.now or request.demand.not_before > shadow.now:
+        return None
+    if placement is not None and placement.start <= shadow.now:
+        return None
+    booking = shadow.snapshot.bookings[reservation.booking or 0]
+    facts: dict[str, int | str] = {
+        "name": reservation.name,
+        "free": shadow.idle(inside_of(booking), None).total,
+        "total": reservation.count,
+        "end": reservation.window.end,
+    }
+    if placement is None:
+        return Reason(
+            code="RESERVATION_FULL",
+            text="reservation {name} has {free} of its {total} hosts free, and not enough for long enough "
+            "before it ends {end:time}",
+            facts=facts,
+        )
+    return Reason(
+        code="RESERVATION_FULL",
+        text="reservation {name} has {free} of its {total} hosts free; needs {need}, free {at:time}",
+        facts={**facts, "need": placement.count, "at": placement.start},
+    )
+
+
+def _unusable(shadow: Pass, request: CapacityRequest, reservation: Reservation) -> Reason:
+    """Its project may not use the reservation, or not as much of it."""
+    facts: dict[str, int | str] = {"name": reservation.name, "project": request.project}
+    allowed = reservation.hosts_max_of(request.project)
+    if allowed is None:
+        return Reason(
+            code="RESERVATION_NOT_SHARED",
+            text="reservation {name} is not shared with project {project}",
+            facts=facts,
+        )
+    booking = shadow.snapshot.bookings.get(reservation.booking or 0)
+    if booking is None or not candidates_inside(request.demand, shadow.snapshot.fleet, booking):
+        return Reason(
+            code="RESERVATION_OTHER_KIND",
+            text="reservation {name} holds {shape} in {zone}, which is not what is asked for",
+            facts={**facts, "shape": reservation.shape, "zone": reservation.zone},
+        )
+    used = shadow.in_use.get((reservation.id, request.project), 0)
+    need = min(c.count for c in candidates_inside(request.demand, shadow.snapshot.fleet, booking))
+    limit = min(allowed, reservation.terms.request_hosts_max or allowed)
+    if need > limit or used:
+        return Reason(
+            code="SHARE_LIMIT",
+            text="needs {need} hosts of reservation {name}; project {project} may use {limit}, has {used}",
+            facts={**facts, "need": need, "limit": limit, "used": used},
+        )
+    return Reason(
+        code="RESERVATION_TOO_SHORT",
+        text="does not fit into reservation {name}, which lasts until {end:time}",
+        facts={**facts, "end": reservation.window.end},
+    )
