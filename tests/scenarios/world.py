@@ -12,16 +12,25 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from dws.backends.simulated.backend import SimulatedBackend
-from dws.engine.answers import HostChange, RequestView
+from dws.engine.answers import HostChange, RequestView, ReservationView
 from dws.engine.app import Engine
 from dws.engine.clock import VirtualClock
-from dws.engine.commands import Amend, ChangeHosts, Extend, Release, Submit
-from dws.engine.ports import Backend, RequestQuery, Store
+from dws.engine.commands import (
+    Amend,
+    AmendReservation,
+    ChangeHosts,
+    Extend,
+    Release,
+    Reserve,
+    Submit,
+)
+from dws.engine.ports import Backend, RequestQuery, ReservationQuery, Store
 from dws.model import events as ev
 from dws.model.access import Principal, Role
 from dws.model.catalog import shape
 from dws.model.demand import Alternative, Demand
 from dws.model.request import CapacityRequest, HostLossPolicy, RequestState, Workload
+from dws.model.reservation import Reservation
 from dws.model.resources import NO_OVERHEADS, Overheads
 from dws.model.time import FOREVER
 from dws.model.topology import Domain, Fleet, Pool, Zone
@@ -134,8 +143,9 @@ class World:
         call_id: str = "",
         who: Principal = ANN,
         array: int = 0,
+        reservation: str = "",
     ) -> CapacityRequest:
-        """Ask for so many hosts, or GPUs, for so long."""
+        """Ask for so many hosts, or GPUs, for so long (`hours=0`: to the end of its reservation)."""
         duration = seconds or int(hours * H)
         if not alternatives:
             one = (
@@ -162,6 +172,7 @@ class World:
                 on_host_loss=on_host_loss,
                 call_id=call_id,
                 array=array,
+                reservation=reservation,
             ),
         )
         return self.request(views[0].request.name, project)
@@ -182,6 +193,42 @@ class World:
     def quote(self, *, gpus: int, hours: float, within: str | None = None) -> Quote:
         alternative = Alternative(accelerator="h100", count=gpus, duration_s=int(hours * H), within=within)
         return self.engine.quote(ANN, "p", Demand(alternatives=(alternative,)))
+
+    def reserve(
+        self,
+        name: str,
+        *,
+        hosts: int,
+        start: int,
+        hours: float,
+        machine: str = "a3-highgpu-8g",
+        zones: tuple[str, ...] = (),
+        within: str | None = None,
+        who: Principal = ANN,
+        project: str = "p",
+        **more: object,
+    ) -> Reservation:
+        """Book so many hosts from an instant for so long."""
+        alternative = Alternative(
+            shape=machine, count=hosts, duration_s=int(hours * H), locations=zones, within=within
+        )
+        command = Reserve(project=project, name=name, alternative=alternative, start=start, **more)  # type: ignore[arg-type]
+        return self.engine.reserve(who, command).view.reservation
+
+    def amend_reservation(self, name: str, *, who: Principal = ANN, **changes: object) -> Reservation:
+        command = AmendReservation(project="p", name=name, **changes)  # type: ignore[arg-type]
+        return self.engine.amend_reservation(who, command).view.reservation
+
+    def reservation(self, name: str, project: str = "p") -> Reservation:
+        return self.reserved(name, project).reservation
+
+    def reserved(self, name: str, project: str = "p") -> ReservationView:
+        return self.engine.get_reservation(OPERATOR, project, name)
+
+    def kinds(self, name: str) -> list[str]:
+        """The kinds of events of a reservation, in order."""
+        found = self.engine.events(OPERATOR, limit=100_000)
+        return [e.kind for e in found if e.name == name and e.kind.startswith("Reservation")]
 
     def hosts(self, state: str, *names: str, until: int = 0) -> HostChange:
         """Drain (`DRAINING`), fail (`DOWN`) or repair (`READY`) hosts."""
@@ -238,6 +285,7 @@ class World:
         with self.store.read() as reader:
             return (
                 reader.requests(RequestQuery(include_deleted=True, limit=100_000)),
+                reader.reservations(ReservationQuery(include_deleted=True, limit=100_000)),
                 reader.open_bookings(),
                 reader.host_statuses(),
                 reader.last_seq(),

@@ -73,7 +73,7 @@ from dws.model.topology import Fleet, HostState, Pool
 from dws.model.work import WorkKind
 from dws.planner import advise, explain, windows
 from dws.planner.options import DEFAULT_POLICY, PolicyOptions
-from dws.planner.plan import Advice, Forecast, Quote, Start
+from dws.planner.plan import Advice, Bind, Forecast, Quote, Start
 
 T = TypeVar("T")
 ROUNDS_MAX: Final = 10_000
@@ -238,7 +238,8 @@ class Engine:
         unfinished = again is not None and again <= now and not plan.decisions
         self._look_again_at = now + 1 if unfinished else again
         alone = self.books.version == version + bool(plan.decisions)
-        self._planned = self.books.stirred if alone else seen
+        bound = any(isinstance(d, Bind) for d in plan.decisions)  # what waits inside can start now
+        self._planned = self.books.stirred if alone and not bound else seen
         late = [str(d.request) for d in plan.decisions if isinstance(d, Start)]
         if idle and late:
             note = ev.Noted(what="a wake-up was lost", facts={"requests": " ".join(late)})

@@ -75,12 +75,29 @@ def refuse_if_in_use(books: Books, new: Fleet) -> None:
             same_place = pool.cell_of(unit) == old_pool.cell_of(unit)
             if not same_place or pool.backend != old_pool.backend:
                 moved.append(f"{booking.pool}/{host}")
+    _refuse_if_reserved(books, after)
     if moved:
         raise FailedPrecondition(
             f"fleet: {', '.join(sorted(moved)[:8])} would vanish or change position while in use; "
             "drain them first, or add hosts at the end of their block's pool",
             details={"hosts": sorted(moved)},
         )
+
+
+def _refuse_if_reserved(books: Books, after: dict[str, Pool]) -> None:
+    """Raises FailedPrecondition naming reservations whose pool would go, or lose the places they count on."""
+    for reservation in books.reservations.values():
+        pool, old = after.get(reservation.pool), books.fleet.pool(reservation.pool)
+        kept = pool is not None and len(pool.cells) >= len(old.cells) and all(
+            (new.first, new.size) >= (was.first, was.size) and new.first == was.first
+            for new, was in zip(pool.cells, old.cells, strict=False)
+        )
+        if not kept:
+            raise FailedPrecondition(
+                f"fleet: pool {old.name} holds reservation '{reservation.name}' until "
+                f"{reservation.window.end}; it cannot go or get smaller before (add hosts at its end)",
+                details={"reservation": reservation.name},
+            )
 
 
 def apply(w: Write, new: Fleet, lines: tuple[str, ...]) -> Fleet:
@@ -91,7 +108,8 @@ def apply(w: Write, new: Fleet, lines: tuple[str, ...]) -> Fleet:
         p.name for p in w.books.fleet.pools if p.name not in after or after[p.name] != p
     }
     for booking in list(w.books.bookings.values()):
-        if booking.pool in changed and booking.stage is Stage.FIRM:
+        is_promise = booking.owner_kind is OwnerKind.REQUEST and booking.stage is Stage.FIRM
+        if booking.pool in changed and is_promise:
             _withdraw(w, booking)
     for (pool, unit), status in list(w.books.hosts.items()):
         gone = pool not in after or unit >= len(after[pool].hosts)

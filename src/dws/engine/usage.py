@@ -4,25 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
-from dws.engine import instances
+from dws.engine import instances, occupancy
 from dws.engine.answers import UsageLine
 from dws.engine.books import Books
 from dws.engine.ports import Reader
 from dws.model.request import CapacityRequest, InstanceState
 from dws.model.time import Span
-from dws.model.usage import UsageRecord
+from dws.model.usage import UsageKind, UsageRecord
+
+NOTHING: Final = UsageLine(
+    project="",
+    principal="",
+    request="",
+    accelerator="",
+    shape="",
+    kind="RESERVED_IDLE",
+    seconds=0,
+    accelerator_s=0,
+    cost_micros=0,
+)
 
 
 def lines(
     reader: Reader, books: Books, *, start: int, end: int, now: int, project: str
 ) -> tuple[UsageLine, ...]:
-    """Use over [start, end), one line for each request and kind; running work counts until `now`."""
+    """Use over [start, end), one line for each request and kind, and one for what each reservation held and
+    nothing used; what is still held counts until `now`."""
     within = Span(start, end)
     sums: dict[tuple[str, str, str, str, str, str, bool], list[int]] = {}
-    closed = ((r, False) for r in reader.usage(start=start, end=end, project=project))
-    running = ((r, True) for r in _running(books, now) if project in ("", r.project))
-    for record, is_open in (*closed, *running):
+    closed = [(r, False) for r in reader.usage(start=start, end=end)]
+    running = [(r, True) for r in (*_running(books, now), *_reserved(books, now))]
+    every = [*closed, *running]
+    for record, is_open in every:
+        if record.kind is UsageKind.RESERVED or project not in ("", record.project):
+            continue
         span = Span(record.start, record.end).clipped(within)
         if span is None:
             continue
@@ -40,7 +57,50 @@ def lines(
         total[0] += part.seconds
         total[1] += part.seconds * part.accelerators
         total[2] += part.cost_micros
-    return tuple(_line(key, total) for key, total in sorted(sums.items()))
+    used = [_line(key, total) for key, total in sorted(sums.items())]
+    idle = _reserved_idle(every, within)
+    return (*used, *(line for line in idle if project in ("", line.project)))
+
+
+def _reserved_idle(
+    every: list[tuple[UsageRecord, bool]], within: Span
+) -> Iterator[UsageLine]:
+    """What each reservation held, less what ran in it: its owner pays for that too."""
+    held: dict[int, UsageLine] = {}
+    for record, is_open in every:
+        span = Span(record.start, record.end).clipped(within)
+        if span is None or not record.reservation or record.kind is UsageKind.FAILED_ATTEMPT:
+            continue
+        part = _clip(record, span)
+        sign = 1 if record.kind is UsageKind.RESERVED else -1
+        line = held.get(record.reservation, NOTHING)
+        if sign > 0:
+            line = replace(
+                line,
+                project=part.project,
+                principal=part.principal,
+                request=part.request_name,
+                accelerator=part.accelerator,
+                shape=part.shape,
+                open=line.open or is_open,
+            )
+        held[record.reservation] = replace(
+            line,
+            seconds=line.seconds + sign * part.seconds,
+            accelerator_s=line.accelerator_s + sign * part.seconds * part.accelerators,
+            cost_micros=line.cost_micros + sign * part.cost_micros,
+        )
+    yield from (line for _, line in sorted(held.items()) if line.request and line.seconds > 0)
+
+
+def _reserved(books: Books, now: int) -> Iterator[UsageRecord]:
+    """What open reservations hold, until now."""
+    with books.lock:
+        for reservation in books.reservations.values():
+            booking = books.bookings.get(reservation.booking or 0)
+            if booking is not None:
+                pool = books.fleet.pool(booking.pool)
+                yield from occupancy.reserved(pool, reservation, booking, now)
 
 
 def cost_micros(reader: Reader, books: Books, request: CapacityRequest, now: int) -> int:

@@ -7,20 +7,24 @@ other means: peaks by the store's own query, states by folding each request's ev
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
 from dws.engine.answers import Verification
-from dws.engine.ports import Reader, RequestQuery
+from dws.engine.ports import Reader, RequestQuery, ReservationQuery
 from dws.lifecycle import request as lifecycle
+from dws.lifecycle import reservation as reservation_lifecycle
 from dws.model import events as ev
 from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.errors import DwsError
+from dws.model.names import BookingId
 from dws.model.request import CapacityRequest
+from dws.model.reservation import Reservation, ReservationState
 from dws.model.topology import Fleet
 
 PAGE: Final = 500
+Row = CapacityRequest | Reservation
 
 
 def verify(reader: Reader) -> Verification:
@@ -31,9 +35,13 @@ def verify(reader: Reader) -> Verification:
     faults += _units_are_held_once(fleet, bookings)
     faults += _peaks_within_capacity(reader, fleet, bookings)
     requests: dict[int, CapacityRequest] = {r.id: r for r in all_requests(reader)}
+    reservations: dict[int, Reservation] = {r.id: r for r in all_reservations(reader)}
     faults += _owners_agree(requests, bookings)
+    faults += _inside_their_parents(bookings)
+    faults += _reservations_agree(reservations, bookings)
     count, story = _fold(reader)
     faults += _story_equals_rows(requests, story)
+    faults += _story_equals_rows(reservations, story)
     return Verification(
         bookings=len(bookings), requests=len(requests), events=count, faults=tuple(faults)
     )
@@ -44,6 +52,17 @@ def all_requests(reader: Reader) -> Iterator[CapacityRequest]:
     after: int | None = None
     while True:
         page = reader.requests(RequestQuery(include_deleted=True, after=after, limit=PAGE))
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1].id
+
+
+def all_reservations(reader: Reader) -> Iterator[Reservation]:
+    """Every reservation kept, oldest first, deleted ones included."""
+    after: int | None = None
+    while True:
+        page = reader.reservations(ReservationQuery(include_deleted=True, after=after, limit=PAGE))
         yield from page
         if len(page) < PAGE:
             return
@@ -92,38 +111,70 @@ def _owners_agree(requests: dict[int, CapacityRequest], bookings: list[Booking])
             yield f"request '{request.name}' is {request.state} and still holds a booking"
 
 
-def _fold(reader: Reader) -> tuple[int, dict[int, CapacityRequest | str]]:
-    story: dict[int, CapacityRequest | str] = {}
+def _inside_their_parents(bookings: list[Booking]) -> Iterator[str]:
+    by_id = {b.id: b for b in bookings}
+    for child in bookings:
+        if not child.parent:
+            continue
+        parent = by_id.get(BookingId(child.parent))
+        if parent is None:
+            yield f"booking {child.id} lies inside booking {child.parent}, which is not open"
+        elif not parent.span.contains(child.span) or not set(child.units) <= set(parent.units):
+            yield f"booking {child.id} does not lie inside booking {parent.id}"
+
+
+def _reservations_agree(
+    reservations: dict[int, Reservation], bookings: list[Booking]
+) -> Iterator[str]:
+    held = {b.owner: b for b in bookings if b.owner_kind is OwnerKind.RESERVATION}
+    for reservation in reservations.values():
+        booking = held.get(reservation.id)
+        if reservation.state.is_terminal != (booking is None):
+            has = "none" if booking is None else str(booking.id)
+            yield f"reservation '{reservation.name}' is {reservation.state}, its booking is {has}"
+        elif booking is None or reservation.state is ReservationState.ENDING:
+            continue
+        elif (booking.count, booking.span) != (reservation.count, reservation.window):
+            yield f"reservation '{reservation.name}' is not booked as it says"
+    for owner in held.keys() - reservations.keys():
+        yield f"booking {held[owner].id} has no reservation that knows it"
+
+
+def _fold(reader: Reader) -> tuple[int, dict[int, Row | str]]:
+    story: dict[int, Row | str] = {}
     count = after = 0
     while page := reader.events(after=after, limit=PAGE):
         for event in page:
-            if event.subject_kind is ev.SubjectKind.REQUEST:
+            if event.subject_kind in (ev.SubjectKind.REQUEST, ev.SubjectKind.RESERVATION):
                 story[event.subject] = _tell(story.get(event.subject), event)
         count += len(page)
         after = page[-1].seq
     return count, story
 
 
-def _tell(before: CapacityRequest | str | None, event: ev.Event) -> CapacityRequest | str:
+def _tell(before: Row | str | None, event: ev.Event) -> Row | str:
     body = event.body
     if isinstance(body, ev.Submitted):
         return lifecycle.submitted(body, event.at).subject
-    if not isinstance(before, CapacityRequest):
-        return before or f"event {event.seq} {event.kind} comes before anything was submitted"
+    if isinstance(body, ev.ReservationAsked):
+        return reservation_lifecycle.asked(body, event.at).subject
+    if before is None or isinstance(before, str):
+        return before or f"event {event.seq} {event.kind} comes before anything was asked"
     try:
+        if isinstance(before, Reservation):
+            return reservation_lifecycle.step(before, body, event.at).subject  # type: ignore[arg-type]
         return lifecycle.step(before, body, event.at).subject  # type: ignore[arg-type]
     except DwsError as error:
         return f"event {event.seq}: {error.message}"
 
 
-def _story_equals_rows(
-    requests: dict[int, CapacityRequest], story: dict[int, CapacityRequest | str]
-) -> Iterator[str]:
-    for request in requests.values():
-        told = story.get(request.id)
+def _story_equals_rows(rows: Mapping[int, Row], story: dict[int, Row | str]) -> Iterator[str]:
+    for row in rows.values():
+        kind = "reservation" if isinstance(row, Reservation) else "request"
+        told = story.get(row.id)
         if isinstance(told, str):
-            yield f"request '{request.name}': {told}"
+            yield f"{kind} '{row.name}': {told}"
         elif told is None:
-            yield f"request '{request.name}' has no events"
-        elif told != request:
-            yield f"request '{request.name}': its events do not add up to its row"
+            yield f"{kind} '{row.name}' has no events"
+        elif told != row:
+            yield f"{kind} '{row.name}': its events do not add up to its row"

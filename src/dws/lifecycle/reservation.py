@@ -51,7 +51,9 @@ def _timers(reservation: Reservation) -> tuple[Effect, ...]:
 
 def _approved(reservation: Reservation, event: ev.ReservationApproved, now: int) -> ReservationStep:
     del event, now
-    approved = evolve(reservation, state=_S.APPROVED, approve_by=0)
+    approved = evolve(
+        reservation, state=_S.APPROVED, approve_by=0, sequence=reservation.sequence + 1
+    )
     return Step(approved, (Drop(), *_timers(approved)))
 
 

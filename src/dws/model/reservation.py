@@ -142,11 +142,12 @@ class Reservation:
         """True while it lacks hosts."""
         return self.short > 0
 
+    def limit_of(self, project: str) -> int:
+        """How many hosts a project it is shared with may use at once, 0 for no limit of its own."""
+        return next((s.hosts_max for s in self.terms.shares if s.project == project), 0)
+
     def hosts_max_of(self, project: str) -> int | None:
         """How many hosts the project may use at once; None when it may not use the reservation at all."""
-        if project == self.project:
-            return self.count
-        for share in self.terms.shares:
-            if share.project == project:
-                return min(self.count, share.hosts_max) if share.hosts_max else self.count
-        return None
+        if project != self.project and all(s.project != project for s in self.terms.shares):
+            return None
+        return min(self.count, self.limit_of(project) or self.count)

@@ -62,12 +62,14 @@ def _inside(
     booking = snapshot.bookings.get(reservation.booking or 0)
     if allowed is None or booking is None:
         return ()
+    limit = reservation.limit_of(request.project)
     used = in_use.get((reservation.id, request.project), 0)
     terms = reservation.terms
     return tuple(
         c
         for c in candidates_inside(request.demand, snapshot.fleet, booking)
-        if c.count + used <= allowed
+        if c.count <= allowed
+        and (not limit or c.count + used <= limit)
         and c.count <= (terms.request_hosts_max or c.count)
         and (c.until_end or c.duration_s <= (terms.request_run_max_s or c.duration_s))
     )

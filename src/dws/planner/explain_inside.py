@@ -68,7 +68,7 @@ def _unusable(shadow: Pass, request: CapacityRequest, reservation: Reservation) 
     used = shadow.in_use.get((reservation.id, request.project), 0)
     need = min(c.count for c in candidates_inside(request.demand, shadow.snapshot.fleet, booking))
     limit = min(allowed, reservation.terms.request_hosts_max or allowed)
-    if need > limit or used:
+    if need > limit or (reservation.limit_of(request.project) and used):
         return Reason(
             code="SHARE_LIMIT",
             text="needs {need} hosts of reservation {name}; project {project} may use {limit}, has {used}",
