@@ -127,7 +127,7 @@ def give_back(w: Write, booking_id: BookingId, units: set[int]) -> None:
     booking = w.books.bookings.get(booking_id)
     if booking is None:
         return
-    parts = tuple(p for p in (_without(p, units) for p in booking.parts) if p.count)
+    parts = tuple(_without(p, units) for p in booking.parts if not units.issuperset(p.units))
     if parts:
         w.put_booking(evolve(booking, parts=parts, version=booking.version + 1))
     else:

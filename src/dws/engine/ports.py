@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from dws.model.booking import Booking
 from dws.model.events import Event, NewEvent, SubjectKind
+from dws.model.evolve import swift
 from dws.model.request import CapacityRequest, RequestState, Workload
 from dws.model.reservation import Reservation, ReservationState
 from dws.model.resources import MachineShape
@@ -243,6 +244,7 @@ class Store(Protocol):
 # --- backends ---------------------------------------------------------------------------------
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceOrder:
     """One instance of an order: its rank and the host it goes to."""
@@ -252,6 +254,7 @@ class InstanceOrder:
     host: str
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """What the engine asks a backend to hold for one booking and attempt.
@@ -316,6 +319,7 @@ class FactKind(StrEnum):
     HOST_UP = "HOST_UP"
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
     """One observation, never a conclusion. May arrive twice, late or out of order.

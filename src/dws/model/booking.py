@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dws.model.evolve import swift
 from dws.model.names import BookingId
 from dws.model.time import Span
 
@@ -56,6 +57,7 @@ def calendar_name(pool: str, parent: int = 0) -> str:
     return f"{pool}/{parent}" if parent else pool
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Booking:
     """One claim. `parent` 0 is the fleet itself; another number is the booking this one lies inside.

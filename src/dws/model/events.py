@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dws.model.demand import Demand
+from dws.model.evolve import swift
 from dws.model.names import BookingId
 from dws.model.request import CapacityRequest, EndReason, Grant, HostLossPolicy, Instance, Workload
 from dws.model.reservation import Reservation, Terms
@@ -418,6 +419,7 @@ ReservationEvent = (
 EventBody = RequestEvent | ReservationEvent | HostChanged | FleetApplied | Noted
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
     """A fact about to be recorded; the store gives it its sequence number."""
@@ -438,6 +440,7 @@ class NewEvent:
         return type(self.body).__name__
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(NewEvent):
     """A recorded fact. `seq` is gapless over the whole fleet; `subject_seq` over its subject."""

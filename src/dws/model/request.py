@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dws.model.demand import Demand
+from dws.model.evolve import swift
 from dws.model.names import BookingId, RequestId
 
 
@@ -94,6 +95,7 @@ class Workload:
     signal_before_s: int = 0
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """One machine of a grant: rank 0 … n-1, on one unit of the pool.
@@ -119,6 +121,7 @@ class Instance:
         return self.state not in (InstanceState.RELEASED, InstanceState.LOST)
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
     """What was granted in one attempt: which alternative, where, and the instances.
@@ -144,6 +147,7 @@ class Grant:
     reservation: int = 0
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRequest:
     """One request, everything known about it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dws.model.evolve import swift
 from dws.model.names import RequestId
 
 
@@ -17,6 +18,7 @@ class UsageKind(StrEnum):
     RESERVED = "RESERVED"
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRecord:
     """One instance's use over [start, end). `accelerators` is 0 for a CPU-only host.

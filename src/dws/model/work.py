@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dws.model.evolve import swift
+
 
 class WorkKind(StrEnum):
     """What is to be done when the item is due.
@@ -47,6 +49,7 @@ class WorkKind(StrEnum):
 _OF_BACKENDS = (WorkKind.PROVISION, WorkKind.RELEASE, WorkKind.SET_DEADLINE)
 
 
+@swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
     """One thing due. `due_at` is domain time; `lease_until` is process time, 0 when not leased.

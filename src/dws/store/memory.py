@@ -272,8 +272,11 @@ class MemoryTransaction(MemoryReader):
     def unschedule(self, subject: int, kinds: Sequence[WorkKind] = (), tag: str | None = None) -> None:
         """Remove a subject's items."""
         agenda = self._tables.agenda
-        for key in tuple(agenda.keys(subject)):
-            if (not kinds or key[0] in kinds) and tag in (None, key[2]):
+        keys = agenda.keys(subject)
+        if not keys:
+            return
+        for key in tuple(keys):
+            if (not kinds or key[0] in kinds) and (tag is None or tag == key[2]):
                 self._undo.append((agenda.put, (agenda.remove(key),)))
 
     def lease_work(self, *, now: int, process_now: int, until: int, token: str, limit: int) -> list[WorkItem]:
