@@ -18,6 +18,7 @@ from dws.model.evolve import swift
 from dws.model.request import CapacityRequest, RequestState, Workload
 from dws.model.reservation import Reservation, ReservationState
 from dws.model.resources import MachineShape
+from dws.model.series import Series
 from dws.model.topology import Fleet, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
@@ -96,6 +97,15 @@ class Reader(Protocol):
     def reservations(self, query: ReservationQuery) -> list[Reservation]:
         """At most `query.limit` reservations in id order."""
 
+    def series(self, series_id: int) -> Series | None:
+        """The series of that id, None when there is none."""
+
+    def series_named(self, project: str, name: str) -> Series | None:
+        """The newest series of that name, None when there is none."""
+
+    def all_series(self, project: str = "") -> list[Series]:
+        """Every series kept, of one project or of all, by id."""
+
     def booking(self, booking_id: int) -> Booking | None:
         """The booking of that id in any stage, None when there is none."""
 
@@ -141,7 +151,7 @@ class Reader(Protocol):
         """Closed usage records overlapping [start, end)."""
 
     def largest_id(self) -> int:
-        """The largest id of any request, reservation or booking kept, ended ones included; 0 for none."""
+        """The largest id of any request, reservation, series or booking kept, ended ones included; 0 for none."""
 
     def ledger_version(self) -> int:
         """Grows with every commit that changed a booking, a waiting request, a host or the fleet."""
@@ -168,6 +178,9 @@ class Transaction(Reader, Protocol):
         """
 
     def put_reservation(self, reservation: Reservation) -> None:
+        """Insert or replace, by version as `put_request`."""
+
+    def put_series(self, series: Series) -> None:
         """Insert or replace, by version as `put_request`."""
 
     def put_booking(self, booking: Booking) -> None:
@@ -216,8 +229,8 @@ class Transaction(Reader, Protocol):
         """Grow the ledger's version by one and return it."""
 
     def forget_before(self, instant: int, *, limit: int) -> int:
-        """Drop at most `limit` requests and reservations that ended before `instant`, with their bookings,
-        events and idempotent replies; returns how many. Usage records stay."""
+        """Drop at most `limit` requests, reservations and series that ended before `instant`, with their
+        bookings, events and idempotent replies; returns how many. Usage records stay."""
 
 
 class Store(Protocol):

@@ -8,6 +8,7 @@ the truth and events are the story: folding a request's events through its lifec
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 
 from dws.model.demand import Demand
@@ -15,6 +16,7 @@ from dws.model.evolve import swift
 from dws.model.names import BookingId
 from dws.model.request import CapacityRequest, EndReason, Grant, HostLossPolicy, Instance, Workload
 from dws.model.reservation import Reservation, Terms
+from dws.model.series import Series
 from dws.model.time import Span
 
 
@@ -23,6 +25,7 @@ class SubjectKind(StrEnum):
 
     REQUEST = "REQUEST"
     RESERVATION = "RESERVATION"
+    SERIES = "SERIES"
     HOST = "HOST"
     FLEET = "FLEET"
     SYSTEM = "SYSTEM"
@@ -341,6 +344,39 @@ class ReservationDeleted:
     """The record was put away; its name is free."""
 
 
+# --- about a series ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesBegun:
+    """The same reservation is to be booked again and again."""
+
+    series: Series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesAmended:
+    """Its owner changed what is booked, or when; occurrences that have not started were booked anew."""
+
+    series: Series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccurrenceMissed:
+    """An occurrence could not be booked; `cause` says why. The others are not touched."""
+
+    day: date
+    start: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesEnded:
+    """Nothing more will be booked: its last occurrence has been dealt with, or it was cancelled."""
+
+    cause: str
+
+
 # --- about hosts, the fleet, the system -------------------------------------------------------
 
 
@@ -416,7 +452,8 @@ ReservationEvent = (
     | ReservationClosed
     | ReservationDeleted
 )
-EventBody = RequestEvent | ReservationEvent | HostChanged | FleetApplied | Noted
+SeriesEvent = SeriesBegun | SeriesAmended | OccurrenceMissed | SeriesEnded
+EventBody = RequestEvent | ReservationEvent | SeriesEvent | HostChanged | FleetApplied | Noted
 
 
 @swift

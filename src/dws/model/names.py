@@ -15,6 +15,7 @@ from dws.model.errors import InvalidArgument
 RequestId = NewType("RequestId", int)
 BookingId = NewType("BookingId", int)
 ReservationId = NewType("ReservationId", int)
+SeriesId = NewType("SeriesId", int)
 
 NAME_MAX: Final = 63
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")

@@ -4,12 +4,14 @@
          10        20
     ─────├─────────┤─────▶ t
 
-Conversion to and from calendar text happens in faces only (`dws.wire.timefmt`).
+Conversion to and from calendar text happens in faces only (`dws.wire.timefmt`); what is said in an error is
+said in UTC.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 MINUTE: Final = 60
@@ -18,6 +20,11 @@ DAY: Final = 86_400
 
 FOREVER: Final = 253_402_300_799
 """The end of a span that has no known end (9999-12-31T23:59:59Z): later than anything we plan."""
+
+
+def in_words(instant: int) -> str:
+    """An instant in a sentence for people, in UTC: "2027-01-11 09:00:00 UTC"."""
+    return datetime.fromtimestamp(min(instant, FOREVER), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 @dataclass(frozen=True, slots=True, order=True)
