@@ -9,7 +9,7 @@ from enum import StrEnum
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.reservation import Reservation
 from dws.model.topology import HostStatus, Pool, Zone
-from dws.planner.plan import Extension, Forecast
+from dws.planner.plan import Extension, Forecast, Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class Reserved:
 
     view: ReservationView
     dry_run: bool
-    rules: tuple[str, ...] = ()
+    rules: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -370,11 +370,22 @@ class Engine:
             if not who.projects or r.project in who.projects
         )
 
-    def quote(self, who: Principal, project: str, demand: Demand, priority: int = 0) -> Quote:
-        """When, until when and for how much, without asking. Holds nothing."""
+    def quote(
+        self,
+        who: Principal,
+        project: str,
+        demand: Demand,
+        priority: int = 0,
+        reservation: str = "",
+    ) -> Quote:
+        """When, until when and for how much, without asking. Holds nothing. `reservation` as in `Submit`."""
         access.may_read(who, project)
         now = self.now()
         demand = requests.window(now, demand, None)
+        if reservation:
+            with self._store.read() as reader:
+                demand = requests.aimed(reader, demand, project, reservation)
+            requests.admit(self.books, self.policy, now, demand, project)
         snapshot = self.books.snapshot()
         return advise.quote(snapshot, self.policy, now, demand, project=project, priority=priority)
 
@@ -480,6 +491,28 @@ class Engine:
         views = tuple(calendar.view(self.books, r) for r in found)
         return ReservationPage(items=views, next_after=more)
 
+    def booked(
+        self, who: Principal, *, since: int, project: str = "", principal: str = ""
+    ) -> tuple[Reservation, ...]:
+        """Reservations whose windows end behind `since`, cancelled ones too, for a calendar to show: all,
+        or only a project's, or only those that a person booked and the caller may see.
+
+        Of those that are not the caller's, only when and how much may be shown (`calendar.may_see`).
+        """
+        if project:
+            access.may_read(who, project)
+        query = ReservationQuery(project=project, ends_after=since)
+        found: list[Reservation] = []
+        with self._store.read() as reader:
+            while page := reader.reservations(query):
+                found += page
+                query = replace(query, after=page[-1].id)
+        return tuple(
+            r
+            for r in found
+            if not principal or (r.principal == principal and calendar.may_see(who, r))
+        )
+
     def advise(self, who: Principal, command: Seek) -> Advice:
         """Windows that could be booked now, best first. Holds nothing."""
         access.may_read(who, command.project)
@@ -582,20 +615,26 @@ class Engine:
         limit: int = 500,
         project: str = "",
         name: str = "",
+        reservation: str = "",
         newest_first: bool = False,
     ) -> list[ev.Event]:
-        """Recorded facts the caller may see; with `name` those of one request. None means: none behind
-        `after`, however many there are of others'."""
+        """Recorded facts the caller may see; with `name` those of one request, with `reservation` those of
+        the reservation of that name. None means: none behind `after`, however many there are of others'."""
         if project:
             access.may_read(who, project)
         with self._store.read() as reader:
-            if name:
-                request = requests.look_up(reader, project, name)
+            if name or reservation:
+                kind = ev.SubjectKind.REQUEST if name else ev.SubjectKind.RESERVATION
+                subject = (
+                    requests.look_up(reader, project, name).id
+                    if name
+                    else reservations.look_up(reader, project, reservation).id
+                )
                 return reader.events(
                     after=after,
                     limit=limit,
-                    subject_kind=ev.SubjectKind.REQUEST,
-                    subject=request.id,
+                    subject_kind=kind,
+                    subject=subject,
                     newest_first=newest_first,
                 )
             while True:

@@ -6,10 +6,11 @@ from dws.engine.answers import Bar, BarKind, CalendarView, PoolCalendarView, Res
 from dws.engine.books import Books
 from dws.model.access import Principal, Role
 from dws.model.booking import Booking, OwnerKind, Stage
-from dws.model.reservation import Reservation
+from dws.model.reservation import AtEnd, Reservation
 from dws.model.time import FOREVER, Span
 from dws.model.topology import Pool
 from dws.planner.options import PolicyOptions
+from dws.planner.plan import Reason
 from dws.planner.windows import cost_micros
 
 STEPS_MAX = 5_000
@@ -47,25 +48,34 @@ def view(books: Books, reservation: Reservation) -> ReservationView:
     )
 
 
-def rules(policy: PolicyOptions, reservation: Reservation) -> tuple[str, ...]:
+def rules(policy: PolicyOptions, reservation: Reservation) -> tuple[Reason, ...]:
     """What holds for it, in words: shown when it is booked, enforced after."""
     told = []
-    if policy.reservation_cancel == "never":
-        told.append("it cannot be cancelled once it is approved")
-    elif reservation.cancel_until:
-        told.append(f"it can be cancelled free of charge until {{{reservation.cancel_until}:time}}")
-    else:
-        told.append("it starts too soon to be cancelled")
-    if policy.reservation_amend == "never":
-        told.append("it cannot be changed once it is approved")
-    else:
-        told.append(f"it can be changed until {{{reservation.lock_at}:time}}")
-    if policy.no_show_release_s:
-        told.append(f"it is taken back when nothing has run in it for {policy.no_show_release_s} s")
     if policy.reservation_approval == "approver" and reservation.approve_by:
-        told.append(f"an operator has to approve it until {{{reservation.approve_by}:time}}")
-    told.append(f"what still runs in it at its end: {reservation.terms.at_end.value}")
+        text = "an operator has to approve it until {at:time}"
+        told.append(_rule("RULE_APPROVAL", text, reservation.approve_by))
+    if policy.reservation_cancel == "never":
+        told.append(_rule("RULE_CANCEL", "it cannot be cancelled once it is approved"))
+    elif reservation.cancel_until:
+        told.append(
+            _rule("RULE_CANCEL", "it can be cancelled at no cost until {at:time}", reservation.cancel_until)
+        )
+    else:
+        told.append(_rule("RULE_CANCEL", "it starts too soon to be cancelled"))
+    if policy.reservation_amend == "never":
+        told.append(_rule("RULE_AMEND", "it cannot be changed once it is approved"))
+    else:
+        told.append(_rule("RULE_AMEND", "it can be changed until {at:time}", reservation.lock_at))
+    if policy.no_show_release_s:
+        text = "it is taken back when nothing has run in it for {at:duration}"
+        told.append(_rule("RULE_NO_SHOW", text, policy.no_show_release_s))
+    fate = "stopped" if reservation.terms.at_end is AtEnd.STOP else "deleted"
+    told.append(_rule("RULE_END", f"what still runs in it at {{at:time}} is {fate}", reservation.window.end))
     return tuple(told)
+
+
+def _rule(code: str, text: str, at: int | None = None) -> Reason:
+    return Reason(code=code, text=text, facts={} if at is None else {"at": at})
 
 
 def calendar(books: Books, who: Principal, now: int, span: Span, pools: frozenset[str]) -> CalendarView:

@@ -29,7 +29,7 @@ from dws.model.errors import (
 from dws.model.evolve import evolve
 from dws.model.names import ReservationId, check_labels, check_name, check_project
 from dws.model.reservation import Reservation, ReservationState, Terms
-from dws.model.time import Span
+from dws.model.time import Span, in_words
 from dws.planner import windows as windows_of
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import WindowOption
@@ -45,7 +45,7 @@ def look_up(reader: Reader, project: str, name: str) -> Reservation:
     if found is None and name.isdecimal():
         found = reader.reservation(int(name))
     if found is None or found.deleted or found.project != project:
-        raise NotFound(f"no reservation '{name}' in project '{project}' ('dws calendar' shows them)")
+        raise NotFound(f"no reservation '{name}' in project '{project}' ('dws reservations' shows them)")
     return found
 
 
@@ -245,6 +245,7 @@ def place(
         {
             "pool": o.pool,
             "zone": o.zone,
+            "shape": o.shape,
             "count": o.count,
             "start": o.window.start,
             "end": o.window.end,
@@ -425,7 +426,7 @@ def _check_may_amend(w: Write, who: Principal, reservation: Reservation, *, move
         )
     if reservation.state is ReservationState.PROCURING:
         raise FailedPrecondition(
-            f"reservation '{reservation.name}' is locked since {reservation.lock_at} "
+            f"reservation '{reservation.name}' is locked since {in_words(reservation.lock_at)} "
             f"(policy: {w.policy.reservation_lock_s} s before its start); it can be extended once it is open",
             reason="reservationLocked",
             details={"lockedAt": reservation.lock_at},
@@ -451,7 +452,7 @@ def _resized(
             "start: it has started; its end and its size can still change", field="start"
         )
     if window.end <= w.now:
-        raise InvalidArgument("end: lies in the past; 'dws release' ends it now", field="end")
+        raise InvalidArgument("end: lies in the past; 'dws reservations release' ends it now", field="end")
     if is_open:
         check_length(w.policy, window.length_s)
     elif window.start < w.now:
@@ -485,7 +486,7 @@ def cancel(w: Write, who: Principal, project: str, name: str) -> Reservation:
     reservation = look_up(w.tx, project, name)
     if reservation.state.is_open:
         raise FailedPrecondition(
-            f"reservation '{name}' has started; 'dws release' gives it back early",
+            f"reservation '{name}' has started; 'dws reservations release' gives it back early",
             reason="reservationStarted",
         )
     pending = reservation.state is ReservationState.PENDING_APPROVAL
@@ -518,7 +519,7 @@ def release(w: Write, who: Principal, project: str, name: str) -> Reservation:
     if not reservation.state.is_open:
         raise FailedPrecondition(
             f"reservation '{name}' is {reservation.state}; only an open one can be released "
-            "('dws cancel' ends one that has not started)"
+            "('dws reservations cancel' ends one that has not started)"
         )
     return windows.close(w, reservation, f"released by {who.name}")
 

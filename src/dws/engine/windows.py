@@ -17,18 +17,19 @@ from dws.model.evolve import evolve
 from dws.model.names import RequestId
 from dws.model.request import CapacityRequest, EndReason, RequestState
 from dws.model.reservation import Reservation, ReservationState
-from dws.model.time import Span
+from dws.model.time import Span, in_words
 from dws.model.work import WorkItem, WorkKind
 from dws.planner import windows as search
 from dws.planner.plan import Bind, Reason, WindowOption
 
 
 def sentence(reason: Reason) -> str:
-    """A reason's text with its numbers, instants as seconds since the epoch."""
+    """A reason's text with its numbers, instants in UTC."""
     text = reason.text
     for name, value in reason.facts.items():
-        for form in (f"{{{name}}}", f"{{{name}:time}}", f"{{{name}:duration}}"):
-            text = text.replace(form, f"{value} s" if form.endswith(":duration}") else str(value))
+        text = text.replace(f"{{{name}}}", str(value)).replace(f"{{{name}:duration}}", f"{value} s")
+        if isinstance(value, int):
+            text = text.replace(f"{{{name}:time}}", in_words(value))
     return text
 
 
@@ -97,7 +98,8 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
     if longest is not None and longest.span.end > window.end:
         name = w.books.holding[RequestId(longest.owner)].name
         raise FailedPrecondition(
-            f"end: '{name}' runs in it until {longest.span.end}; release it first, or take a later end",
+            f"end: '{name}' runs in it until {in_words(longest.span.end)}; release it first, or take a later "
+            "end",
             field="end",
         )
     calendar = w.books.snapshot().calendars[booking.pool]

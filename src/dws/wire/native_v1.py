@@ -19,11 +19,11 @@ class Wire(msgspec.Struct, rename="camel", omit_defaults=False, forbid_unknown_f
 class Alternative(Wire, omit_defaults=True):
     """Either `machine` and `count` instances of it, or `accelerators` such as "h100:16".
 
-    `duration` is "4h", "90m", "5400s" or seconds; `locations` are zones or regions; `within` is a level
-    such as "block".
+    `duration` is "4h", "90m", "5400s" or seconds, or left out in a named reservation for until its end;
+    `locations` are zones or regions; `within` is a level such as "block".
     """
 
-    duration: str | int
+    duration: str | int = ""
     accelerators: str = ""
     machine: str = ""
     count: int = 0
@@ -44,11 +44,14 @@ class SubmitRequest(Wire, omit_defaults=True):
     """POST /dws/v1/projects/{project}/requests. `alternatives` are in order of preference.
 
     `wait` is how long it may wait from now; `notBefore`/`notAfter` bound the start (RFC 3339 with an
-    offset). `onHostLoss` is "end", "requeue" or "replace".
+    offset). `onHostLoss` is "end", "requeue" or "replace". `reservation` is the one it has to run in: NAME,
+    or PROJECT/NAME of another project that shares it, or "any" for one that is open to it before anything
+    else.
     """
 
     alternatives: list[Alternative]
     name: str = ""
+    reservation: str = ""
     wait: str | int | None = None
     not_before: str = ""
     not_after: str = ""
@@ -73,9 +76,10 @@ class AmendRequest(Wire, omit_defaults=True):
 
 
 class QuoteRequest(Wire, omit_defaults=True):
-    """POST …/projects/{project}:quote."""
+    """POST …/projects/{project}:quote. `reservation` as when submitting."""
 
     alternatives: list[Alternative]
+    reservation: str = ""
     not_before: str = ""
     not_after: str = ""
     priority: int = 0
@@ -135,16 +139,18 @@ class ReserveBody(Wire, omit_defaults=True):
     """POST /dws/v1/projects/{project}/reservations. Checked at once: booked, or refused with the nearest
     windows that would fit.
 
-    What is wanted is told as in `Alternative`, `duration` being the length of the window. `start` is an
-    RFC 3339 instant with an offset, or the local time of `timeZone`, or relative to the server's time
-    ("in 5m"). `timeZone` is the zone (`Europe/Berlin`) its owner thinks in. `specificOnly`: only requests
-    that name it may use it. `atEnd` is "stop" or "delete". `requestHostsMax` and `requestRunMax` bound
-    each request inside it (0: no bound). With `dryRun` nothing is booked.
+    What is wanted is told as in `Alternative`, `duration` being the length of the window; its `end` may be
+    told instead. `start` is an RFC 3339 instant with an offset, or the local time of `timeZone`, or relative
+    to the server's time ("in 5m"); `clientTime`, when told, is compared with that time. `timeZone` is the
+    zone (`Europe/Berlin`) its owner thinks in. `specificOnly`: only requests that name it may use it.
+    `atEnd` is "stop" or "delete". `requestHostsMax` and `requestRunMax` bound each request inside it (0: no
+    bound). With `dryRun` nothing is booked.
     """
 
     name: str
     start: str
-    duration: str | int
+    duration: str | int = ""
+    end: str = ""
     accelerators: str = ""
     machine: str = ""
     count: int = 0
@@ -158,6 +164,7 @@ class ReserveBody(Wire, omit_defaults=True):
     request_run_max: str | int = 0
     description: str = ""
     labels: dict[str, str] = {}
+    client_time: str = ""
     dry_run: bool = False
 
 
@@ -200,8 +207,8 @@ class AdviseBody(Wire, omit_defaults=True):
     limit: int = 10
 
 
-class DecideBody(Wire, omit_defaults=True):
-    """POST …/reservations/{name}:approve and :decline. `reason` is told to the owner."""
+class DeclineBody(Wire, omit_defaults=True):
+    """POST …/reservations/{name}:decline. `reason` is told to the owner."""
 
     reason: str = ""
 
@@ -262,7 +269,8 @@ class Forecast(Answer):
 
 class Request(Answer):
     """A capacity request. Empty strings are instants not reached yet; `cost` is empty except where one
-    request is got by name."""
+    request is got by name. `reservation` is PROJECT/NAME of the one it runs in or has to, whose window is
+    `reservationStart` to `reservationEnd`; "any" while it takes one that is open to it."""
 
     id: str
     name: str
@@ -289,6 +297,9 @@ class Request(Answer):
     exit_code: int | None
     cost: str
     forecast: Forecast | None
+    reservation: str = ""
+    reservation_start: str = ""
+    reservation_end: str = ""
 
 
 class RequestList(Answer):
@@ -476,6 +487,17 @@ class Reservation(Answer):
     cost: str
     hosts: list[str]
     inside: list[Inside]
+
+
+class Reserved(Answer):
+    """The answer to a booking or a change: the reservation as it is, or would be with `dryRun`; the rules
+    that hold for it; the server's time, and what to know beside (a clock of the caller's that is off)."""
+
+    reservation: Reservation
+    dry_run: bool
+    rules: list[Reason]
+    now: str
+    warnings: list[str]
 
 
 class ReservationList(Answer):
