@@ -96,4 +96,7 @@ class Booking:
     def holdings(self) -> tuple[tuple[int, int], ...]:
         """(unit, from when) of every drawn unit, ascending; each is held to the span's end."""
         start = self.span.start
+        if len(self.parts) == 1:
+            since = max(start, self.parts[0].since)
+            return tuple([(u, since) for u in sorted(self.parts[0].units)])
         return tuple(sorted((u, max(start, p.since)) for p in self.parts for u in p.units))

@@ -20,7 +20,7 @@ def check_version(noun: str, number: int, version: int, stored: int | None) -> N
 def units_of(booking: Booking) -> tuple[tuple[int, int], ...]:
     """(unit, from when) of the units that have a row: the drawn ones, none held for no time."""
     end = booking.span.end
-    return tuple((unit, start) for unit, start in booking.holdings if start < end)
+    return tuple([held for held in booking.holdings if held[1] < end])
 
 
 def counts_of(booking: Booking) -> tuple[tuple[int, int], ...]:
