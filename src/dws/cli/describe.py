@@ -22,6 +22,8 @@ _STAND = {
     "ENDING": "is being given back",
 }
 
+ROUND_MAX = 8
+
 
 @click.command()
 @with_session
@@ -48,12 +50,43 @@ def _sections(session: Session, request: Request, events: list[Event]) -> list[s
     if request.grant is not None:
         lines += ["", facts(_granted(session, request, request.grant)), "", _instances(request.grant)]
     if events:
-        rows = [
-            [zones.local_time(zones.instant_of(e.at) or 0, session.zone), e.kind, e.actor, e.reason]
-            for e in events
-        ]
+        rows = []
+        for event, times in merged(events):
+            at = zones.local_time(zones.instant_of(event.at) or 0, session.zone)
+            why = "; ".join(part for part in (why_of(event), f"{times} times" if times > 1 else "") if part)
+            rows.append([at, event.kind, event.actor, why])
         lines += ["", table(["WHEN", "WHAT", "WHO", "WHY"], rows)]
     return lines
+
+
+def why_of(event: Event) -> str:
+    """Why it happened, with the cause that the world gave."""
+    cause = str(event.data.get("cause", ""))
+    return event.reason if cause in event.reason else ": ".join(p for p in (event.reason, cause) if p)
+
+
+def merged(events: list[Event]) -> list[tuple[Event, int]]:
+    """The story with what goes round and round told once, as it was the last time, and how often."""
+    told: list[tuple[Event, int]] = []
+    at = 0
+    while at < len(events):
+        length, times = _round(events, at)
+        last = at + length * (times - 1)
+        told += [(event, times) for event in events[last : last + length]]
+        at += length * times
+    return told
+
+
+def _round(events: list[Event], at: int) -> tuple[int, int]:
+    """How many events from `at` on repeat themselves, and how often; (1, 1) when none do."""
+    said = [(e.kind, e.actor, why_of(e)) for e in events[at:]]
+    for length in range(1, ROUND_MAX + 1):
+        times = 1
+        while said[:length] == said[length * times : length * (times + 1)]:
+            times += 1
+        if times > 1:
+            return length, times
+    return 1, 1
 
 
 def _about(session: Session, request: Request) -> list[tuple[str, str]]:

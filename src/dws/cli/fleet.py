@@ -13,6 +13,7 @@ import click
 from dws.cli import zones
 from dws.cli.groups import DefaultGroup
 from dws.cli.session import Session, with_session
+from dws.model.errors import InvalidArgument
 from dws.wire.timefmt import echo_instant, format_instant
 
 if TYPE_CHECKING:
@@ -127,7 +128,11 @@ def apply(session: Session, file: Path, yes: bool, dry_run: bool) -> None:
       dws fleet apply fleet.toml
     """
     text = file.read_text(encoding="utf-8")
-    answer = session.client.apply_fleet(text)
+    try:
+        answer = session.client.apply_fleet(text)
+    except InvalidArgument as error:
+        error.message = error.message.replace("fleet.toml:", f"{file}:", 1)
+        raise
     if answer.lines and not dry_run:
         if session.is_table and not yes:
             session.say("\n".join(answer.lines))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dws.cli import zones
+from dws.cli.describe import why_of
 from dws.cli.exits import Exit
 from dws.cli.groups import DefaultGroup
 from dws.cli.session import Session, with_session
@@ -117,7 +118,8 @@ def _line(session: Session, event: Event) -> str:
     at = zones.local_time(zones.instant_of(event.at) or 0, session.zone)
     about = "/".join(part for part in (event.project, event.name or event.subject) if part)
     text = f"{event.seq:>6}  {at}  {event.actor:<12}  {event.kind:<16}  {about}"
-    return f"{text}  {event.reason}" if event.reason else text
+    why = why_of(event)
+    return f"{text}  {why}" if why else text
 
 
 @click.group(cls=DefaultGroup, default="verify")

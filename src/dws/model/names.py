@@ -18,6 +18,7 @@ ReservationId = NewType("ReservationId", int)
 SeriesId = NewType("SeriesId", int)
 
 NAME_MAX: Final = 63
+LABELS_MAX: Final = 64
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _PROJECT = re.compile(r"[a-z](?:[-a-z0-9:.]*[a-z0-9])?")
 _LABEL_KEY = re.compile(r"[a-z][-_a-z0-9./]{0,62}")
@@ -56,6 +57,8 @@ def check_project(project: str, *, field: str = "project") -> str:
 
 def check_labels(labels: dict[str, str], *, field: str = "labels") -> dict[str, str]:
     """Return `labels` if each key and value is legal; raises InvalidArgument naming the first bad one."""
+    if len(labels) > LABELS_MAX:
+        raise InvalidArgument(f"{field}: {len(labels)} given, at most {LABELS_MAX} are allowed", field=field)
     for key, value in labels.items():
         if not _LABEL_KEY.fullmatch(key):
             raise InvalidArgument(
