@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.reservation import Reservation
+from dws.model.series import Series
+from dws.model.time import Span
 from dws.model.topology import HostStatus, Pool, Zone
 from dws.planner.plan import Extension, Forecast, Reason
 
@@ -179,6 +182,25 @@ class ReservationPage:
 
     items: tuple[ReservationView, ...]
     next_after: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upcoming:
+    """One occurrence that lies ahead: `reservation` is None while it is not booked. `note` says how a change
+    of the clocks touches it."""
+
+    day: date
+    span: Span
+    note: str
+    reservation: Reservation | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesView:
+    """A series with its next occurrences."""
+
+    series: Series
+    upcoming: tuple[Upcoming, ...]
 
 
 class BarKind(StrEnum):

@@ -12,9 +12,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import date
 from typing import Final, TypeVar
 
-from dws.engine import access, calendar, fleet, hosts, requests, reservations, usage, verify
+from dws.engine import (
+    access,
+    calendar,
+    fleet,
+    hosts,
+    requests,
+    reservations,
+    series,
+    usage,
+    verify,
+)
 from dws.engine.answers import (
     CalendarView,
     Extended,
@@ -27,6 +38,8 @@ from dws.engine.answers import (
     ReservationPage,
     ReservationView,
     Reserved,
+    SeriesView,
+    Upcoming,
     UsageLine,
     Verification,
 )
@@ -35,9 +48,11 @@ from dws.engine.clock import MonotonicClock, VirtualClock, stopwatch
 from dws.engine.commands import (
     Amend,
     AmendReservation,
+    AmendSeries,
     ChangeHosts,
     Extend,
     Release,
+    Repeat,
     Reserve,
     Seek,
     Submit,
@@ -68,6 +83,7 @@ from dws.model.demand import Demand
 from dws.model.errors import FailedPrecondition, InvalidArgument, NotFound
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
+from dws.model.series import Series
 from dws.model.time import Span
 from dws.model.topology import Fleet, HostState, Pool
 from dws.model.work import WorkKind
@@ -512,6 +528,54 @@ class Engine:
             for r in found
             if not principal or (r.principal == principal and calendar.may_see(who, r))
         )
+
+    def repeat(self, who: Principal, command: Repeat) -> SeriesView:
+        """Begin a series of reservations."""
+        return self._series_view(
+            self._write(lambda w: series.repeat(w, who, command), who, command.call_id)
+        )
+
+    def amend_series(self, who: Principal, command: AmendSeries) -> SeriesView:
+        """Change a series from now on."""
+        return self._series_view(self._write(lambda w: series.amend(w, who, command), who))
+
+    def leave_out(self, who: Principal, project: str, name: str, day: date) -> SeriesView:
+        """Cancel the occurrence of one day."""
+        return self._series_view(
+            self._write(lambda w: series.leave_out(w, who, project, name, day), who)
+        )
+
+    def cancel_series(self, who: Principal, project: str, name: str) -> SeriesView:
+        """End a series and cancel what of it has not started."""
+        return self._series_view(
+            self._write(lambda w: series.cancel(w, who, project, name), who)
+        )
+
+    def get_series(self, who: Principal, project: str, name: str) -> SeriesView:
+        """One series, with its next occurrences."""
+        access.may_read(who, project)
+        with self._store.read() as reader:
+            found = series.look_up(reader, project, name)
+        return self._series_view(found)
+
+    def list_series(self, who: Principal, project: str = "") -> tuple[SeriesView, ...]:
+        """Every series the caller may see."""
+        if project:
+            access.may_read(who, project)
+        with self._store.read() as reader:
+            found = reader.all_series(project)
+        mine = (s for s in found if not who.projects or s.project in who.projects)
+        return tuple(self._series_view(s) for s in mine)
+
+    def _series_view(self, found: Series) -> SeriesView:
+        with self._store.read() as reader:
+            return SeriesView(
+                series=found,
+                upcoming=tuple(
+                    Upcoming(day=one.day, span=one.span, note=one.note, reservation=booked)
+                    for one, booked in series.upcoming(reader, found, self.now())
+                ),
+            )
 
     def advise(self, who: Principal, command: Seek) -> Advice:
         """Windows that could be booked now, best first. Holds nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dws.model.demand import Alternative, Demand
+from dws.model.recurrence import Recurrence
 from dws.model.request import HostLossPolicy, Workload
 from dws.model.reservation import DEFAULT_TERMS, Terms
 
@@ -137,3 +138,32 @@ class Seek:
     max_s: int
     end_to: int = 0
     limit: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """Begin a series: book `alternative` at every occurrence. With `may_miss` those that do not fit are
+    missed openly; else none is booked when one does not fit."""
+
+    project: str
+    name: str
+    alternative: Alternative
+    recurrence: Recurrence
+    terms: Terms = DEFAULT_TERMS
+    description: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    may_miss: bool = False
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmendSeries:
+    """Change a series from now on; None keeps what is."""
+
+    project: str
+    name: str
+    recurrence: Recurrence | None = None
+    alternative: Alternative | None = None
+    terms: Terms | None = None
+    description: str | None = None
+    may_miss: bool = False

@@ -151,7 +151,7 @@ class Reader(Protocol):
         """Closed usage records overlapping [start, end)."""
 
     def largest_id(self) -> int:
-        """The largest id of any request, reservation, series or booking kept, ended ones included; 0 for none."""
+        """The largest id of any request, reservation, series or booking kept, ended ones too; 0 for none."""
 
     def ledger_version(self) -> int:
         """Grows with every commit that changed a booking, a waiting request, a host or the fleet."""

@@ -14,9 +14,10 @@ from dws.model.access import Principal
 from dws.model.errors import Conflict
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
+from dws.model.series import Series
 
 REPLY_KEPT_S: Final = 86_400
-S = TypeVar("S", CapacityRequest, Reservation)
+S = TypeVar("S", CapacityRequest, Reservation, Series)
 
 
 def once(

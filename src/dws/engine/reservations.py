@@ -92,12 +92,14 @@ def reserve(w: Write, who: Principal, command: Reserve) -> Reservation:
     access.may_write(who, command.project)
     if command.dry_run:
         return _propose(w, who, command)[0]
-    act = lambda: _reserve(w, who, command)  # noqa: E731
+    act = lambda: book(w, who, command)  # noqa: E731
     return _once(w, who, "reserve", command.call_id, command, act)
 
 
-def _reserve(w: Write, who: Principal, command: Reserve) -> Reservation:
+def book(w: Write, who: Principal, command: Reserve, *, series: str = "") -> Reservation:
+    """Book it, or hold it until it is approved; `series` is the one it is an occurrence of."""
     reservation, option = _propose(w, who, command)
+    reservation = evolve(reservation, series=series)
     tentative = reservation.state is ReservationState.PENDING_APPROVAL
     stage = Stage.HOLD if tentative else Stage.FIRM
     booking = ledger.reserve(w, reservation.id, option.pool, option.window, option.parts, stage)
@@ -484,19 +486,20 @@ def cancel(w: Write, who: Principal, project: str, name: str) -> Reservation:
     """Stop wanting one that has not started, as the policy allows."""
     access.may_write(who, project)
     reservation = look_up(w.tx, project, name)
-    if reservation.state.is_open:
-        raise FailedPrecondition(
-            f"reservation '{name}' has started; 'dws reservations release' gives it back early",
-            reason="reservationStarted",
-        )
-    pending = reservation.state is ReservationState.PENDING_APPROVAL
-    if who.role is not Role.OPERATOR and not pending and reservation.state.is_ahead:
-        _check_may_cancel(w, reservation)
+    may_cancel(w, who, reservation)
     cause = f"cancelled by {who.name}"
     return windows.given_up(w, reservation, ev.ReservationCancelled(cause=cause), cause)
 
 
-def _check_may_cancel(w: Write, reservation: Reservation) -> None:
+def may_cancel(w: Write, who: Principal, reservation: Reservation) -> None:
+    """Raises FailedPrecondition when it has started, or the policy does not let its owner cancel it now."""
+    if reservation.state.is_open:
+        raise FailedPrecondition(
+            f"reservation '{reservation.name}' has started; 'dws reservations release' gives it back early",
+            reason="reservationStarted",
+        )
+    if who.role is Role.OPERATOR or not reservation.state.is_ahead:
+        return
     if w.policy.reservation_cancel == "never":
         raise FailedPrecondition(
             "the policy of this fleet (reservation_cancel = never): an approved reservation cannot be "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dws.engine import hosts, instances, ledger, trust, windows
+from dws.engine import hosts, instances, ledger, series, trust, windows
 from dws.engine.committer import Committer
 from dws.engine.executing import Executor, Job
 from dws.engine.ports import Store
@@ -55,6 +55,11 @@ def _fire(w: Write, item: WorkItem) -> None:
         forgotten = w.tx.forget_before(w.now - w.policy.retention_s, limit=FORGET_BATCH)
         again = w.now if forgotten == FORGET_BATCH else w.now + DAY_S
         w.wake(0, WorkKind.RETENTION, again)
+        return
+    if item.kind is WorkKind.SERIES_NEXT:
+        due = w.tx.series(item.subject)
+        if due is not None:
+            series.book_next(w, due)
         return
     reservation = w.books.reservations.get(item.subject)
     if reservation is not None:

@@ -20,6 +20,7 @@ from dws.model import events as ev
 from dws.model.booking import Booking
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
+from dws.model.series import Series
 from dws.model.topology import Fleet, HostStatus
 from dws.model.work import WorkItem, WorkKind
 from dws.planner.options import PolicyOptions
@@ -167,16 +168,26 @@ class Write:
             ev.SubjectKind.FLEET, 0, ev.FleetApplied(version=fleet.version, summary=summary)
         )
 
+    def put_series(
+        self, series: Series, event: ev.SeriesBegun | ev.SeriesAmended | ev.SeriesEnded
+    ) -> None:
+        """Write one version of a series and say so."""
+        self.tx.put_series(series)
+        self.record(
+            ev.SubjectKind.SERIES, series.id, event, name=series.name, project=series.project
+        )
+
     def record(
         self,
         kind: ev.SubjectKind,
         subject: int,
-        body: ev.HostChanged | ev.FleetApplied | ev.Noted,
+        body: ev.HostChanged | ev.FleetApplied | ev.Noted | ev.SeriesEvent,
         *,
         name: str = "",
         reason: str = "",
+        project: str = "",
     ) -> None:
-        """Record a fact that is not about a request."""
+        """Record a fact that is not about a request or a reservation."""
         self.events += self.tx.append(
             (
                 ev.NewEvent(
@@ -184,6 +195,7 @@ class Write:
                     actor=self.actor,
                     subject_kind=kind,
                     subject=subject,
+                    project=project,
                     name=name,
                     reason=reason,
                     call_id=self.call_id,
