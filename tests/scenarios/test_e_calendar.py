@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dws.engine.commands import Seek
+from dws.engine.commands import PlanMaintenance, Seek
 from dws.model import events as ev
 from dws.model.demand import Alternative
 from dws.model.errors import FailedPrecondition, InvalidArgument, NoRoom
@@ -186,7 +186,7 @@ def test_e14_cancelling_follows_the_rule_told_at_booking(rule: str, possible: bo
     """The owner would find out about the rule when it is too late."""
     world = World(f1(), PolicyOptions(reservation_cancel=rule, reservation_cancel_s=24 * H))  # type: ignore[arg-type]
     made = world.engine.reserve(ANN, _ask(start=MONDAY_9 + 72 * H))
-    told = " ".join(made.rules)
+    told = " ".join(rule.text for rule in made.rules)
     assert ("cannot be cancelled" in told) is not possible
     if not possible:
         with pytest.raises(FailedPrecondition, match="reservation_cancel = never"):
@@ -375,4 +375,93 @@ def test_an_approver_says_yes_or_no_and_silence_is_no() -> None:
     assert (world.reservation("no").state, world.reservation("no").end_message) == (S.DECLINED, "no budget")
     assert world.reservation("silence").state is S.DECLINED
     world.reserve("late", hosts=3, start=MONDAY_9 + 5 * H, hours=1, who=OPERATOR)
+    world.check()
+
+
+# --- maintenance ------------------------------------------------------------------------------
+
+
+def _maintain(world: World, *hosts: str, start: int, hours: float, force: bool = False):  # type: ignore[no-untyped-def]
+    command = PlanMaintenance(
+        name="fans",
+        hosts=hosts,
+        start=start,
+        end=start + int(hours * H),
+        reason="new fans",
+        force=force,
+        confirm=True,
+    )
+    return world.engine.plan_maintenance(OPERATOR, command)
+
+
+OVERLAPS = [(-1, 2), (2, 1), (3, 2), (-1, 6)]
+
+
+@pytest.mark.parametrize(("start", "hours"), OVERLAPS)
+def test_e10_maintenance_over_a_reservation_is_refused_and_names_it(start: int, hours: int) -> None:
+    """An operator would take a host from a confirmed reservation without knowing."""
+    world = World(f1())
+    world.reserve("r", hosts=4, start=MONDAY_9 + 10 * H, hours=4)
+    before = world.everything()
+    with pytest.raises(FailedPrecondition, match="would touch r"):
+        _maintain(world, "h100-h2", start=MONDAY_9 + (10 + start) * H, hours=hours)
+    assert world.everything() == before
+
+
+@pytest.mark.parametrize(("start", "hours"), OVERLAPS)
+def test_e10_forced_the_reservation_is_openly_short_for_that_window(start: int, hours: int) -> None:
+    """The owner would find a host missing and no word about it."""
+    world = World(f1())
+    world.reserve("r", hosts=4, start=MONDAY_9 + 10 * H, hours=4)
+    _maintain(world, "h100-h2", start=MONDAY_9 + (10 + start) * H, hours=hours, force=True)
+    assert world.reservation("r").short == 1
+    first = max(10, 10 + start)
+    world.advance(hours=first + 0.1)
+    assert world.reservation("r").short == 1 and "h100-h2" not in world.reserved("r").hosts
+    over = 10 + start + hours
+    if over < 14:
+        world.advance(hours=over - first)
+        assert world.reservation("r").short == 0 and "h100-h2" in world.reserved("r").hosts
+    world.advance(hours=24)
+    assert world.engine.maintenance(OPERATOR) == ()
+    world.check()
+
+
+def test_e10_with_room_elsewhere_nobody_is_touched() -> None:
+    """Maintenance would be refused although other hosts are free."""
+    world = World(f1())
+    world.reserve("r", hosts=3, start=MONDAY_9 + 10 * H, hours=4)
+    _maintain(world, "h100-h2", start=MONDAY_9 + 11 * H, hours=1)
+    world.advance(hours=11.5)
+    assert (world.reservation("r").short, len(world.reserved("r").hosts)) == (0, 3)
+    assert world.reservation("r").state is S.FULFILLED
+    world.check()
+
+
+def test_a_run_that_would_last_into_maintenance_goes_to_another_host() -> None:
+    """It would be started on a host that is taken away in the middle."""
+    world = World(f1())
+    _maintain(world, "h100-h1", "h100-h2", "h100-h3", start=MONDAY_9 + 2 * H, hours=2)
+    world.submit("long", hosts=1, hours=3)
+    assert world.hosts_of("long") == ["h100-h4"]
+    world.submit("short", hosts=3, hours=2)
+    assert world.started_at("short") == MONDAY_9
+    world.submit("next", hosts=1, hours=1)
+    world.advance(hours=24)
+    assert world.started_at("next") == MONDAY_9 + 3 * H
+    assert world.state("long") is RequestState.COMPLETED
+    world.check()
+
+
+def test_a_unit_free_until_maintenance_does_not_stand_for_one_free_after_it() -> None:
+    """A promise by number would not be possible on any one host."""
+    world = World(f1())
+    world.hosts("DOWN", "h100-h1", "h100-h2")
+    world.submit("left", hosts=1, hours=3)
+    free = next(h for h in ("h100-h3", "h100-h4") if h not in world.hosts_of("left"))
+    _maintain(world, free, start=MONDAY_9 + 3 * H + H // 2, hours=2)
+    world.submit("v", hosts=1, hours=4)
+    promised = world.request("v").promised_start
+    world.advance(hours=24)
+    assert world.started_at("v") == promised == MONDAY_9 + 3 * H
     world.check()

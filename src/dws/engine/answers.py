@@ -47,12 +47,17 @@ class Extended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affected:
-    """One request that a change to hosts touches, and how (`ends`, `requeued`, `replaced`,
-    `promise moves`, `runs on`)."""
+    """One request, or reservation, that a change to hosts touches, and how (`ends`, `requeued`,
+    `replaced`, `promise moves`, `runs on`)."""
 
-    request: CapacityRequest
+    request: CapacityRequest | Reservation
     effect: str
     hosts: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of whom it touches."""
+        return self.request.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +206,27 @@ class SeriesView:
 
     series: Series
     upcoming: tuple[Upcoming, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceView:
+    """A maintenance window that is not over."""
+
+    id: int
+    name: str
+    pool: str
+    hosts: tuple[str, ...]
+    window: Span
+    reason: str
+    begun: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceChange:
+    """The answer to a planned window: whom it touches, and the window once it is confirmed."""
+
+    affected: tuple[Affected, ...]
+    window: MaintenanceView | None
 
 
 class BarKind(StrEnum):

@@ -20,6 +20,7 @@ from dws.engine import (
     calendar,
     fleet,
     hosts,
+    maintenance,
     requests,
     reservations,
     series,
@@ -33,6 +34,8 @@ from dws.engine.answers import (
     FleetView,
     Health,
     HostChange,
+    MaintenanceChange,
+    MaintenanceView,
     RequestPage,
     RequestView,
     ReservationPage,
@@ -51,6 +54,7 @@ from dws.engine.commands import (
     AmendSeries,
     ChangeHosts,
     Extend,
+    PlanMaintenance,
     Release,
     Repeat,
     Reserve,
@@ -668,6 +672,32 @@ class Engine:
             affected=touched,
             confirmed=command.confirm,
         )
+
+    def plan_maintenance(self, who: Principal, command: PlanMaintenance) -> MaintenanceChange:
+        """Take hosts out of service over a window; without `confirm` only say whom it touches."""
+        access.may_operate(who)
+        now = self.now()
+        with self.books.lock:
+            targets = [hosts.find(self.books.fleet, name) for name in command.hosts]
+            pool = maintenance.check(self.books, now, command, targets)
+            units = tuple(sorted({unit for _, unit in targets}))
+            window = maintenance.window_of(command)
+            touched = maintenance.affected(self.books, self.policy, now, pool, units, window)
+        if not command.confirm:
+            return MaintenanceChange(affected=touched, window=None)
+        planned = self._write(lambda w: maintenance.plan(w, command, targets), who)
+        return MaintenanceChange(affected=touched, window=maintenance.view(self.books, planned))
+
+    def cancel_maintenance(self, who: Principal, name: str) -> None:
+        """A window will not be, or is over before its time."""
+        access.may_operate(who)
+        self._write(lambda w: maintenance.cancel(w, name), who)
+
+    def maintenance(self, who: Principal) -> tuple[MaintenanceView, ...]:
+        """Every maintenance window that is not over."""
+        del who
+        with self.books.lock:
+            return maintenance.windows(self.books)
 
     # --- the story ----------------------------------------------------------------------------
 

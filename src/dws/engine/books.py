@@ -154,7 +154,8 @@ class Books:
         """A booking is new or changed; an ended one is forgotten."""
         before = self.bookings.get(booking.id)
         after = None if booking.stage is Stage.ENDED else booking
-        if after is None or (before and (before.span, before.parts) != (after.span, after.parts)):
+        is_new = before is None and booking.owner_kind is OwnerKind.MAINTENANCE
+        if after is None or is_new or (before and (before.span, before.parts) != (after.span, after.parts)):
             self.stirred += 1
         self._exchange(before, after)
         self._journal.append(lambda: self._exchange(after, before))

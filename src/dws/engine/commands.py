@@ -167,3 +167,17 @@ class AmendSeries:
     terms: Terms | None = None
     description: str | None = None
     may_miss: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanMaintenance:
+    """Take hosts of one pool out of service from `start` to `end`. Without `confirm` only say whom it
+    touches; with `force` also when it touches somebody."""
+
+    name: str
+    hosts: tuple[str, ...]
+    start: int
+    end: int
+    reason: str = ""
+    force: bool = False
+    confirm: bool = False

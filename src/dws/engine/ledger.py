@@ -7,6 +7,7 @@ and what ends is trimmed to the instant it ended.
 
 from __future__ import annotations
 
+from dws.engine.books import Books
 from dws.engine.write import Write
 from dws.model.booking import Booking, OwnerKind, Part, Stage
 from dws.model.evolve import evolve
@@ -189,3 +190,55 @@ def outage_of(w: Write, pool: str, unit: int) -> Booking | None:
         ):
             return booking
     return None
+
+
+def openly_lacking(books: Books, pool: str, cell: int) -> int:
+    """How many hosts of a cell are booked, openly, that are not there: what degraded reservations lack."""
+    return sum(
+        max(r.short, sum(p.count for p in b.parts if p.cell == cell and _is_due(b, p)))
+        for r in books.reservations.values()
+        if r.pool == pool and (b := books.bookings.get(r.booking or BookingId(0))) is not None
+        if any(p.cell == cell for p in b.parts)
+    )
+
+
+def _is_due(booking: Booking, part: Part) -> bool:
+    return booking.stage is Stage.LIVE and not part.units
+
+
+# --- maintenance ------------------------------------------------------------------------------
+
+
+def plan_maintenance(
+    w: Write, pool: Pool, units: tuple[int, ...], window: Span, *, name: str, note: str
+) -> Booking:
+    """A FIRM booking of the operator's, for these very hosts."""
+    number = w.ids.next(w.now)
+    booking = Booking(
+        id=BookingId(number),
+        pool=pool.name,
+        span=window,
+        stage=Stage.FIRM,
+        owner_kind=OwnerKind.MAINTENANCE,
+        owner=number,
+        parts=parts_of(pool, units),
+        name=name,
+        note=note,
+    )
+    w.put_booking(booking)
+    return booking
+
+
+def begin_maintenance(w: Write, booking: Booking) -> None:
+    """The window has begun: from here on its hosts are down, which the planner sees by itself."""
+    w.put_booking(evolve(booking, stage=Stage.LIVE, version=booking.version + 1))
+
+
+def parts_of(pool: Pool, units: tuple[int, ...]) -> tuple[Part, ...]:
+    """Named units, by cell."""
+    by_cell: dict[int, list[int]] = {}
+    for unit in sorted(units):
+        by_cell.setdefault(pool.cell_of(unit), []).append(unit)
+    return tuple(
+        Part(cell=cell, count=len(own), units=tuple(own)) for cell, own in sorted(by_cell.items())
+    )

@@ -76,7 +76,7 @@ def _check_peaks(w: Write, cells: set[tuple[str, int]]) -> None:
     for pool_name, index in sorted(cells):
         cell = w.books.fleet.pool(pool_name).cells[index]
         peak = w.tx.peak(pool_name, index, w.now, FOREVER)
-        if peak > cell.size:
+        if peak > cell.size + ledger.openly_lacking(w.books, pool_name, index):
             raise DoubleBooking(
                 f"pool {pool_name}, {cell.level} {cell.name}: {peak} hosts would be booked at one instant, "
                 f"there are {cell.size}; the plan was not committed"

@@ -142,6 +142,13 @@ def check_submission(command: Submit) -> None:
     check_project(command.project)
     check_labels(command.labels)
     check_workload(command.workload)
+    longest = max((a.duration_s for a in command.demand.alternatives), default=0)
+    if command.workload is not None and command.workload.signal_before_s > longest:
+        raise InvalidArgument(
+            f"workload.signalBefore: {command.workload.signal_before_s} s before the end is before the start; "
+            f"the run takes {longest} s",
+            field="workload.signalBefore",
+        )
     if command.name:
         check_name(command.name)
     if not 0 <= command.array <= ARRAY_MAX:
@@ -173,6 +180,11 @@ def check_workload(workload: Workload | None) -> None:
         )
     if workload.signal_before_s < 0:
         raise InvalidArgument("signalBefore: must not be negative", field="signalBefore")
+    if workload.directory and not workload.directory.startswith("/"):
+        raise InvalidArgument(
+            f"workload.directory: '{workload.directory}' is not a whole path such as '/srv/train'",
+            field="workload.directory",
+        )
     for key, value in workload.environment.items():
         if not key or "=" in key or "\0" in key or "\0" in value:
             raise InvalidArgument(

@@ -126,14 +126,23 @@ def _book(w: Write, who: Principal, series: Series, *, may_miss: bool) -> Series
     booked_until = max(series.booked_until, until)
     kept = (*series.missed, *missed)[-MISSED_KEPT:]
     series = evolve(series, booked_until=booked_until, missed=kept, version=series.version + 1)
-    following = next(iter(occurrences(series.recurrence, after=booked_until, before=FOREVER)), None)
-    if following is None:
+    again = _look_again_at(w, series)
+    if again is None:
         series = evolve(series, state=SeriesState.ENDED, ended_at=w.now)
-        w.put_series(series, ev.SeriesEnded(cause="its last occurrence has been booked"))
+        w.put_series(series, ev.SeriesEnded(cause="its last occurrence is over"))
         return series
     w.tx.put_series(series)
-    w.wake(series.id, WorkKind.SERIES_NEXT, following.span.start - w.policy.calendar_horizon_s)
+    w.wake(series.id, WorkKind.SERIES_NEXT, again)
     return series
+
+
+def _look_again_at(w: Write, series: Series) -> int | None:
+    """When the next occurrence comes within the horizon, or the last one is over; None when it is."""
+    ahead = occurrences(series.recurrence, after=series.booked_until, before=FOREVER)
+    if ahead:
+        return ahead[0].span.start - w.policy.calendar_horizon_s
+    last = max((r.window.end for r in members(w.tx, series) if not r.state.is_terminal), default=0)
+    return last if last > w.now else None
 
 
 def _book_one(w: Write, who: Principal, series: Series, one: Occurrence) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from dws.engine import hosts, instances, ledger, series, trust, windows
+from dws.engine import hosts, instances, ledger, maintenance, series, trust, windows
 from dws.engine.committer import Committer
 from dws.engine.executing import Executor, Job
 from dws.engine.ports import Store
 from dws.engine.write import Write
 from dws.model import events as ev
+from dws.model.names import BookingId
 from dws.model.request import CapacityRequest, EndReason, InstanceState, RequestState
 from dws.model.work import WorkItem, WorkKind
 
@@ -55,6 +56,12 @@ def _fire(w: Write, item: WorkItem) -> None:
         forgotten = w.tx.forget_before(w.now - w.policy.retention_s, limit=FORGET_BATCH)
         again = w.now if forgotten == FORGET_BATCH else w.now + DAY_S
         w.wake(0, WorkKind.RETENTION, again)
+        return
+    if item.kind in (WorkKind.MAINTENANCE_START, WorkKind.MAINTENANCE_END):
+        window = w.books.bookings.get(BookingId(item.subject))
+        if window is not None:
+            step = maintenance.begin if item.kind is WorkKind.MAINTENANCE_START else maintenance.end
+            step(w, window)
         return
     if item.kind is WorkKind.SERIES_NEXT:
         due = w.tx.series(item.subject)

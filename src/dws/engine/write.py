@@ -181,7 +181,7 @@ class Write:
         self,
         kind: ev.SubjectKind,
         subject: int,
-        body: ev.HostChanged | ev.FleetApplied | ev.Noted | ev.SeriesEvent,
+        body: ev.HostChanged | ev.FleetApplied | ev.Noted | ev.SeriesEvent | ev.MaintenanceEvent,
         *,
         name: str = "",
         reason: str = "",

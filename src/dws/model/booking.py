@@ -62,7 +62,8 @@ def calendar_name(pool: str, parent: int = 0) -> str:
 class Booking:
     """One claim. `parent` 0 is the fleet itself; another number is the booking this one lies inside.
 
-    `owner` is the id of the request, reservation or fault it belongs to.
+    `owner` is the id of the request, reservation or fault it belongs to. A maintenance window is named, and
+    `note` says what for; it names its units from the beginning.
     """
 
     id: BookingId
@@ -74,6 +75,8 @@ class Booking:
     parts: tuple[Part, ...]
     parent: int = 0
     version: int = 1
+    name: str = ""
+    note: str = ""
 
     @property
     def calendar(self) -> str:

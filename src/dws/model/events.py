@@ -26,6 +26,7 @@ class SubjectKind(StrEnum):
     REQUEST = "REQUEST"
     RESERVATION = "RESERVATION"
     SERIES = "SERIES"
+    MAINTENANCE = "MAINTENANCE"
     HOST = "HOST"
     FLEET = "FLEET"
     SYSTEM = "SYSTEM"
@@ -377,6 +378,30 @@ class SeriesEnded:
     cause: str
 
 
+# --- about a maintenance window ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenancePlanned:
+    """These hosts will be out of service over `window`."""
+
+    pool: str
+    hosts: tuple[str, ...]
+    window: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceBegun:
+    """The hosts are out of service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceOver:
+    """The hosts are back, or the window was cancelled before it began."""
+
+    cause: str
+
+
 # --- about hosts, the fleet, the system -------------------------------------------------------
 
 
@@ -453,7 +478,16 @@ ReservationEvent = (
     | ReservationDeleted
 )
 SeriesEvent = SeriesBegun | SeriesAmended | OccurrenceMissed | SeriesEnded
-EventBody = RequestEvent | ReservationEvent | SeriesEvent | HostChanged | FleetApplied | Noted
+MaintenanceEvent = MaintenancePlanned | MaintenanceBegun | MaintenanceOver
+EventBody = (
+    RequestEvent
+    | ReservationEvent
+    | SeriesEvent
+    | MaintenanceEvent
+    | HostChanged
+    | FleetApplied
+    | Noted
+)
 
 
 @swift

@@ -16,7 +16,7 @@ class WorkKind(StrEnum):
     """What is to be done when the item is due.
 
     PROVISION, RELEASE and SET_DEADLINE call the backend; the others are timers on a request or, from
-    APPROVAL_EXPIRY on, on a reservation or (SERIES_NEXT) a series, except
+    APPROVAL_EXPIRY on, on a reservation, a series or a maintenance window, except
     OUTAGE_END (a host should be back), WATCHDOG (a look in case a wake-up was lost) and RETENTION.
     When time alone makes planning useful is not work: each plan says when to look again.
     """
@@ -40,6 +40,8 @@ class WorkKind(StrEnum):
     RESERVATION_IDLE = "RESERVATION_IDLE"
     RESERVATION_END = "RESERVATION_END"
     SERIES_NEXT = "SERIES_NEXT"
+    MAINTENANCE_START = "MAINTENANCE_START"
+    MAINTENANCE_END = "MAINTENANCE_END"
 
     @property
     def calls_backend(self) -> bool:

@@ -442,7 +442,8 @@ class Pass:
         self.lift(request)
         self.promises.pop(request.id, None)
         calendar = self.calendar(placement.calendar)
-        placement = replace(placement, parts=calendar.draw(placement.parts, self.doubted(placement.pool)))
+        drawn = calendar.draw(placement.parts, self.doubted(placement.pool), placement.span)
+        placement = replace(placement, parts=drawn)
         self.forget_idle()
         calendar.take(placement.span.start, placement.span.end, placement.parts)
         if placement.parent:

@@ -70,7 +70,8 @@ def _drawn(
     taken = {u for p in parts for u in p.units}
     left: list[tuple[int, int]] = []
     for part in (p for p in booking.parts if not p.units):
-        idle = [u for u in calendar.idle_units(part.cell) if u not in taken]
+        free = calendar.free_to(part.cell, state.now, booking.span.end)
+        idle = [u for u in free if u not in taken]
         units = _first(idle, part.count, state.doubted(booking.pool))
         taken.update(units)
         parts += _parts(part.cell, units, since)
@@ -81,7 +82,8 @@ def _drawn(
                 break
             room = calendar.least_free_in(other, state.now, booking.span.end)
             room -= sum(p.count for p in parts if p.cell == other)
-            idle = [u for u in calendar.idle_units(other) if u not in taken]
+            free = calendar.free_to(other, state.now, booking.span.end)
+            idle = [u for u in free if u not in taken]
             units = _first(idle, min(missing, max(0, room)), state.doubted(booking.pool))
             taken.update(units)
             parts += _parts(other, units, state.now)

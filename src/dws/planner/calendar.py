@@ -37,6 +37,7 @@ class PoolCalendar:
         "_groups",
         "_idle",
         "_inside",
+        "_maintenance",
         "_rows",
         "_times",
         "_units",
@@ -50,6 +51,7 @@ class PoolCalendar:
         self._units = _units_by_cell(pool, inside)
         self._bookings: dict[int, Booking] = {}
         self._ends: list[tuple[int, int]] = []
+        self._maintenance: dict[int, Booking] = {}
         self._busy = bytearray(len(pool.hosts))
         self._idle = [len(units) for units in self._units]
         self._unready: dict[int, HostStatus] = {}
@@ -82,6 +84,8 @@ class PoolCalendar:
         if booking.parent != inside or booking.owner_kind is OwnerKind.OUTAGE:
             return
         self._bookings[booking.id] = booking
+        if booking.owner_kind is OwnerKind.MAINTENANCE:
+            self._maintenance[booking.id] = booking
         if booking.stage is Stage.LIVE:
             insort(self._ends, (booking.span.end, booking.id))
             self.occupy(booking.parts)
@@ -90,6 +94,7 @@ class PoolCalendar:
     def remove(self, booking: Booking) -> None:
         """Take back what `add` did with this very booking."""
         if self._bookings.pop(booking.id, None) is not None:
+            self._maintenance.pop(booking.id, None)
             if booking.stage is Stage.LIVE:
                 del self._ends[bisect_left(self._ends, (booking.span.end, booking.id))]
                 self._vacate(booking.parts)
@@ -201,6 +206,7 @@ class PoolCalendar:
         copy._units = self._units
         copy._bookings = self._bookings.copy()
         copy._ends = self._ends.copy()
+        copy._maintenance = self._maintenance.copy()
         copy._busy = self._busy.copy()
         copy._idle = self._idle.copy()
         copy._floors = {}
@@ -228,9 +234,60 @@ class PoolCalendar:
         for `length_s`, and the counts to take from each cell. None when there is none.
 
         `held` are units per cell not confirmed free yet at `after`.
+        """
+        if not self._maintenance:
+            return self._earliest_by_number(count, length_s, within, after, before, held)
+        at: int | None = after
+        while at is not None and at <= before:
+            own = held if at == after else None
+            found = self._earliest_by_number(count, length_s, within, at, before, own)
+            if found is None:
+                return None
+            start = found[0]
+            sure = self._around_maintenance(found, count, length_s, within, own if start == at else None)
+            if sure is not None:
+                return sure
+            at = self.next_change(start)
+        return None
 
-        While capacity is only taken, never given back, no start found before becomes possible earlier, nor
-        for longer: each search goes on where the last one for as many units, no longer, ended.
+    def _around_maintenance(
+        self,
+        found: tuple[int, tuple[Part, ...]],
+        count: int,
+        length_s: int,
+        within: str | None,
+        held: kernels.Ints | None,
+    ) -> tuple[int, tuple[Part, ...]] | None:
+        """What was found by number, if there are units enough that no maintenance begins on meanwhile: a unit
+        that is free until then must not stand for one that is free from then on."""
+        start = found[0]
+        ahead = [
+            (window.span.start, part)
+            for window in self._maintenance.values()
+            if start < window.span.start < start + length_s
+            for part in window.parts
+        ]
+        if not ahead:
+            return found
+        for begins, part in ahead:
+            self.shift(start, begins, (part,), [self._counted(part)], -1)
+        sure = self._earliest_by_number(count, length_s, within, start, start, held)
+        for begins, part in ahead:
+            self.shift(start, begins, (part,), [self._counted(part)], 1)
+        return sure
+
+    def _earliest_by_number(
+        self,
+        count: int,
+        length_s: int,
+        within: str | None,
+        after: int,
+        before: int,
+        held: kernels.Ints | None,
+    ) -> tuple[int, tuple[Part, ...]] | None:
+        """The search itself. While capacity is only taken, never given back, no start found before becomes
+        possible earlier, nor for longer: each search goes on where the last one for as many units, no longer,
+        ended.
         """
         offsets, cells = self._cells_of(within)
         before = min(before, FOREVER - 1)
@@ -328,20 +385,37 @@ class PoolCalendar:
         """How many idle units each group of a level has."""
         return [sum(self._idle[c] for c in group) for group in self.pool.groups(within)]
 
-    def draw(self, parts: tuple[Part, ...], doubted: frozenset[int]) -> tuple[Part, ...]:
+    def free_to(self, cell: int, now: int, end: int) -> list[int]:
+        """The idle units of a cell on which no maintenance begins before `end`; first those on which one
+        begins later, so that the others stay whole."""
+        if not self._maintenance:
+            return self.idle_units(cell)
+        begins = {
+            unit: window.span.start
+            for window in self._maintenance.values()
+            if window.span.end > now
+            for part in window.parts
+            for unit in part.units
+        }
+        idle = [u for u in self.idle_units(cell) if begins.get(u, FOREVER) >= end]
+        return sorted(idle, key=lambda u: (u not in begins, u))
+
+    def draw(
+        self, parts: tuple[Part, ...], doubted: frozenset[int], span: Span
+    ) -> tuple[Part, ...]:
         """Parts with their units drawn and occupied: the first idle ones, `doubted` ones last.
 
         Asserts that there are enough: counts per cell imply units (late binding).
         """
         out = []
         for part in parts:
-            idle = self.idle_units(part.cell)
+            idle = self.free_to(part.cell, span.start, span.end)
             assert len(idle) >= part.count, (
                 f"pool {self.pool.name} cell {part.cell}: {part.count} promised by number, "
                 f"{len(idle)} there"
             )
             if doubted:
-                idle.sort(key=lambda u: (u in doubted, u))
+                idle.sort(key=lambda u: u in doubted)
             units = tuple(sorted(idle[: part.count]))
             out.append(Part(cell=part.cell, count=part.count, units=units))
         self.occupy(tuple(out))

@@ -3,7 +3,7 @@ recorded event is."""
 
 from __future__ import annotations
 
-from dws.model.booking import Booking, Stage
+from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.errors import AlreadyExists, Conflict
 from dws.model.events import Event, NewEvent
 
@@ -18,15 +18,20 @@ def check_version(noun: str, number: int, version: int, stored: int | None) -> N
 
 
 def units_of(booking: Booking) -> tuple[tuple[int, int], ...]:
-    """(unit, from when) of the units that have a row: the drawn ones, none held for no time."""
+    """(unit, from when) of the units that have a row: the drawn ones, none held for no time. A maintenance
+    window has none: it may lie over what somebody has, openly."""
     end = booking.span.end
+    if booking.owner_kind is OwnerKind.MAINTENANCE:
+        return ()
     return tuple([held for held in booking.holdings if held[1] < end])
 
 
 def counts_of(booking: Booking) -> tuple[tuple[int, int], ...]:
-    """(cell, count) of a booking that counts against the fleet; none when ended, inside a parent or
-    of no length."""
+    """(cell, count) of a booking that counts against the fleet; none when ended, inside a parent,
+    of no length, or for maintenance."""
     if booking.stage is Stage.ENDED or booking.parent or not booking.span.length_s:
+        return ()
+    if booking.owner_kind is OwnerKind.MAINTENANCE:
         return ()
     if len(booking.parts) == 1 and booking.parts[0].count:
         return ((booking.parts[0].cell, booking.parts[0].count),)
