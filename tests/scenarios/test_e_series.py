@@ -90,7 +90,7 @@ def test_one_occurrence_is_cancelled_alone_and_all_together() -> None:
     view = world.engine.get_series(ANN, "p", "class")
     assert view.series.state is SeriesState.CANCELLED
     world.advance(hours=24 * 40)
-    assert not [b for b in world.engine.books.bookings.values()]
+    assert not world.engine.books.bookings
     world.check()
 
 

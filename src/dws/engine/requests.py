@@ -16,7 +16,7 @@ from dws.engine.ports import Reader
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.access import Principal
-from dws.model.demand import ANY_RESERVATION, Demand
+from dws.model.demand import ANY_RESERVATION, UNTIL_END, Demand
 from dws.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from dws.model.evolve import evolve
 from dws.model.names import RequestId, check_labels, check_name, check_project, derive_name
@@ -142,11 +142,12 @@ def check_submission(command: Submit) -> None:
     check_project(command.project)
     check_labels(command.labels)
     check_workload(command.workload)
-    longest = max((a.duration_s for a in command.demand.alternatives), default=0)
-    if command.workload is not None and command.workload.signal_before_s > longest:
+    lengths = [a.duration_s for a in command.demand.alternatives]
+    lead_s = command.workload.signal_before_s if command.workload is not None else 0
+    if UNTIL_END not in lengths and lead_s > max(lengths):
         raise InvalidArgument(
-            f"workload.signalBefore: {command.workload.signal_before_s} s before the end is before the start; "
-            f"the run takes {longest} s",
+            f"workload.signalBefore: {lead_s} s before the end is before the start; the run takes "
+            f"{max(lengths)} s",
             field="workload.signalBefore",
         )
     if command.name:
