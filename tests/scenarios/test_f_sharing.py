@@ -6,7 +6,8 @@ import pytest
 
 from dws.model.errors import NotFound, PermissionDenied
 from dws.model.request import RequestState
-from dws.model.reservation import Share, Terms
+from dws.model.reservation import ReservationState, Share, Terms
+from dws.planner.options import PolicyOptions
 from tests.scenarios.world import MONDAY_9, OPERATOR, H, World, f1
 
 OPEN = Terms(specific_only=False)
@@ -137,3 +138,36 @@ def test_k05_reserved_time_that_nobody_used_is_its_own_line() -> None:
         ("RESERVED_IDLE", "r", 6 * H),
     ]
     assert lines[1].cost_micros == 6 * 8 * 4_200_000
+
+
+def test_idle_hosts_are_lent_to_what_is_done_within_the_notice_and_to_nothing_longer() -> None:
+    """Reserved hosts would stand idle beside a queue, or their owner would wait for hours."""
+    world = World(f1(), PolicyOptions(lend_idle_s=H))
+    world.reserve("r", hosts=4, start=MONDAY_9, hours=10)
+    world.submit("short", hosts=2, hours=1, project="p2")
+    world.submit("long", hosts=2, hours=2, project="p2")
+    assert world.request("short", "p2").state is RequestState.ACTIVE
+    assert world.request("long", "p2").state is not RequestState.ACTIVE
+    world.submit("mine", hosts=4, hours=3, reservation="r")
+    assert world.state("mine") is RequestState.BOOKED
+    world.advance(hours=1)
+    assert world.started_at("mine") == MONDAY_9 + H
+    world.check()
+
+
+def test_nothing_is_lent_by_default() -> None:
+    """An owner would find strangers on hosts that nobody said may be lent."""
+    world = World(f1())
+    world.reserve("r", hosts=4, start=MONDAY_9, hours=10)
+    world.submit("short", hosts=2, hours=1, project="p2")
+    assert world.request("short", "p2").state is not RequestState.ACTIVE
+
+
+def test_what_is_lent_is_not_use_by_the_owner() -> None:
+    """A reservation nobody came for would be kept because others used it."""
+    world = World(f1(), PolicyOptions(lend_idle_s=H, no_show_release_s=2 * H))
+    world.reserve("r", hosts=4, start=MONDAY_9, hours=10)
+    world.submit("short", hosts=2, hours=1, project="p2")
+    world.advance(hours=2)
+    assert world.reservation("r").state is ReservationState.ENDED
+    world.check()

@@ -41,10 +41,18 @@ def left(w: Write, request: CapacityRequest, reservation_id: int) -> None:
         return
     if reservation.state is ReservationState.ENDING:
         close_if_empty(w, reservation)
-    elif reservation.state.is_open and not any(
-        b.stage is Stage.LIVE for b in w.books.inside(reservation.booking or 0)
-    ):
+    elif reservation.state.is_open and not reservation.idle_since and not _is_used(w, reservation):
         look_later_whether_used(w, w.apply_to(reservation, ev.ReservationIdle()))
+
+
+def _is_used(w: Write, reservation: Reservation) -> bool:
+    """True while something is live in it that is not merely lent its hosts."""
+    users = (
+        w.books.holding.get(RequestId(b.owner))
+        for b in w.books.inside(reservation.booking or 0)
+        if b.stage is Stage.LIVE
+    )
+    return any(r is not None and r.demand.reservation for r in users)
 
 
 def close_if_empty(w: Write, reservation: Reservation) -> Reservation:

@@ -120,5 +120,6 @@ def start(w: Write, request: CapacityRequest, placement: Placement) -> CapacityR
     )
     request = w.apply(request, ev.Started(booking=booking.id, grant=grant))
     w.wake(request.id, WorkKind.DELIVERY_DEADLINE, w.now + pool.overheads.setup_s)
-    occupancy.used(w, grant.reservation)
+    if request.demand.reservation:  # what is lent is not used by its owner
+        occupancy.used(w, grant.reservation)
     return request

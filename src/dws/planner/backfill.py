@@ -328,6 +328,11 @@ class Pass:
         pool = self.snapshot.fleet.pool(placement.pool)
         return placement.count * max(1, pool.shape.accelerators) * placement.span.length_s
 
+    @property
+    def _lends(self) -> bool:
+        """True when reservations lend what they do not use."""
+        return self.options.lend_idle_s > 0 and bool(self.snapshot.reservations)
+
     # --- searching ----------------------------------------------------------------------------
 
     def calendar(self, name: str) -> PoolCalendar:
@@ -340,10 +345,11 @@ class Pass:
     def usable(self, request: CapacityRequest) -> tuple[Candidate, ...]:
         """The request's candidates that could ever fit, in pools and reservations that are available."""
         kind = request.demand.alternatives
-        if request.demand.reservation:
+        if request.demand.reservation or self._lends:
             inside = kind_of(request)
             if inside not in self._inside:
-                self._inside[inside] = eligible(request, self.snapshot, self.in_use)
+                lend_s = self.options.lend_idle_s
+                self._inside[inside] = eligible(request, self.snapshot, self.in_use, lend_s)
             return self._inside[inside]
         known = self.snapshot.usable
         found = known.get(kind)
@@ -368,6 +374,8 @@ class Pass:
         best: Placement | None = None
         for candidate in self.usable(request):
             limit = before if best is None else min(before, best.span.end - candidate.length_s - 1)
+            if candidate.lent:
+                limit = min(limit, self.now)
             first = max(after, behind.get(candidate.calendar, 0))
             if first > limit:
                 continue

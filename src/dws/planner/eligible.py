@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dws.model.demand import ANY_RESERVATION
+from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
 from dws.planner.resolve import Candidate, candidates, candidates_inside
@@ -24,20 +25,38 @@ def kind_of(request: CapacityRequest) -> object:
 
 
 def eligible(
-    request: CapacityRequest, snapshot: FleetSnapshot, in_use: Mapping[tuple[int, str], int]
+    request: CapacityRequest,
+    snapshot: FleetSnapshot,
+    in_use: Mapping[tuple[int, str], int],
+    lend_idle_s: int = 0,
 ) -> tuple[Candidate, ...]:
     """Candidates that the empty fleet could hold, in pools and zones that are available; those inside a
-    reservation first, and no others for who names one."""
+    reservation first, and no others for who names one; those in hosts that a reservation lends, last."""
     fleet, demand = snapshot.fleet, request.demand
     found = [c for r in _open_to(request, snapshot) for c in _inside(request, r, snapshot, in_use)]
     if demand.reservation <= 0:
         found += candidates(demand, fleet)
+    if lend_idle_s and not demand.reservation:
+        found += _lent(request, snapshot, lend_idle_s)
     closed = {z.name for z in fleet.zones if z.unavailable}
     return tuple(
         c
         for c in found
         if c.could_ever_fit and not c.pool.unavailable and c.pool.zone not in closed
     )
+
+
+def _lent(
+    request: CapacityRequest, snapshot: FleetSnapshot, lend_idle_s: int
+) -> list[Candidate]:
+    """Candidates in open reservations that are over before their owner would have to wait too long."""
+    found = []
+    for reservation in sorted(snapshot.reservations.values(), key=lambda r: (r.window.end, r.id)):
+        booking = snapshot.bookings.get(reservation.booking or 0)
+        if booking is not None and reservation.state.is_open:
+            inside = candidates_inside(request.demand, snapshot.fleet, booking)
+            found += [evolve(c, lent=True) for c in inside if c.length_s <= lend_idle_s]
+    return found
 
 
 def _open_to(request: CapacityRequest, snapshot: FleetSnapshot) -> list[Reservation]:

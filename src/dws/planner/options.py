@@ -38,6 +38,8 @@ class PolicyOptions:
     `reservation_approval = "approver"` an operator approves each one within `approval_expiry_s`. A start
     at most `past_tolerance_s` ago means now. Nothing running in it for `no_show_warn_s` is told to its
     owner, and for `no_show_release_s` ends it (0: never).
+    Its idle hosts are lent to requests of others that are done within `lend_idle_s`, which is how long its
+    owner may have to wait for them (0: not at all).
     """
 
     run_duration_min_s: int = 1
@@ -79,6 +81,7 @@ class PolicyOptions:
     reservation_warning_leads_s: tuple[int, ...] = (DAY, HOUR, 10 * MINUTE)
     no_show_warn_s: int = 0
     no_show_release_s: int = 0
+    lend_idle_s: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.run_duration_min_s <= self.run_duration_max_s:

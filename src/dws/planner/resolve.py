@@ -19,7 +19,8 @@ class Candidate:
     """One alternative in one pool: `count` hosts for `length_s`, set-up and tear-down included.
 
     With `inside`, in the booking of a reservation of that pool, and then `until_end` may say that it lasts
-    to that booking's end, whenever it starts: `duration_s` and `length_s` are the longest it can be.
+    to that booking's end, whenever it starts: `duration_s` and `length_s` are the longest it can be. `lent`
+    is one that may start there now but is promised nothing.
     """
 
     alternative: int
@@ -30,6 +31,7 @@ class Candidate:
     within: str | None
     inside: Booking | None = None
     until_end: bool = False
+    lent: bool = False
 
     @property
     def parent(self) -> int:
