@@ -20,11 +20,12 @@ from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.reservation import Reservation
+from dws.model.series import Series
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
 from dws.store.rules import check_version
-from dws.store.tables import Subject, Tables
+from dws.store.tables import Mortal, Subject, Tables
 
 Undo = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -72,6 +73,18 @@ class MemoryReader:
     def reservations(self, query: ReservationQuery) -> list[Reservation]:
         """Reservations in id order."""
         return self._tables.reservations.select(query)
+
+    def series(self, series_id: int) -> Series | None:
+        """The series of that id."""
+        return self._tables.series.get(series_id)
+
+    def series_named(self, project: str, name: str) -> Series | None:
+        """The newest series of that name."""
+        return self._tables.series.named(project, name)
+
+    def all_series(self, project: str = "") -> list[Series]:
+        """Every series kept, of one project or of all, by id."""
+        return self._tables.series.select(project)
 
     def booking(self, booking_id: int) -> Booking | None:
         """The booking of that id."""
@@ -143,10 +156,13 @@ class MemoryReader:
         return [r for r in records if r.start < end and r.end > start and project in ("", r.project)]
 
     def largest_id(self) -> int:
-        """The largest id of any request, reservation or booking."""
+        """The largest id of any request, reservation, series or booking."""
         tables = self._tables
         return max(
-            max(tables.requests, default=0), tables.reservations.largest_id(), max(tables.bookings, default=0)
+            max(tables.requests, default=0),
+            tables.reservations.largest_id(),
+            tables.series.largest_id(),
+            max(tables.bookings, default=0),
         )
 
     def ledger_version(self) -> int:
@@ -223,6 +239,17 @@ class MemoryTransaction(MemoryReader):
 
     def _exchange_reservation(self, old: Reservation | None, new: Reservation | None) -> None:
         register = self._tables.reservations
+        register.exchange(old, new)
+        self._undo.append((register.exchange, (new, old)))
+
+    def put_series(self, series: Series) -> None:
+        """Insert or replace, by version."""
+        old = self.series(series.id)
+        check_version("series", series.id, series.version, old.version if old else None)
+        self._exchange_series(old, series)
+
+    def _exchange_series(self, old: Series | None, new: Series | None) -> None:
+        register = self._tables.series
         register.exchange(old, new)
         self._undo.append((register.exchange, (new, old)))
 
@@ -322,29 +349,35 @@ class MemoryTransaction(MemoryReader):
         return self._tables.ledger_version
 
     def forget_before(self, instant: int, *, limit: int) -> int:
-        """Drop requests and reservations that ended before `instant`, the earliest first, with what
-        belongs to them."""
+        """Drop requests, reservations and series that ended before `instant`, the earliest first, with
+        what belongs to them."""
         over = self._tables.ended_before(instant)[: max(0, limit)]
         with self.savepoint():
             gone = self._tables.story.forget([self._forget(record) for record in over])
             self._undo.append((self._tables.story.remember, (gone,)))
         return len(over)
 
-    def _forget(self, record: CapacityRequest | Reservation) -> Subject:
+    def _forget(self, record: Mortal) -> Subject:
         """Drop a record with its bookings and replies; returns whose events go too."""
-        tables = self._tables
-        if isinstance(record, Reservation):
+        if isinstance(record, Series):
+            self._exchange_series(record, None)
+            kind = SubjectKind.SERIES
+        elif isinstance(record, Reservation):
             self._exchange_reservation(record, None)
-            kind, owner = SubjectKind.RESERVATION, OwnerKind.RESERVATION
+            self._forget_bookings(OwnerKind.RESERVATION, record.id)
+            kind = SubjectKind.RESERVATION
         else:
             self._exchange_request(record, None)
-            kind, owner = SubjectKind.REQUEST, OwnerKind.REQUEST
-        for booking in tables.bookings_of(owner, record.id):
-            tables.lines.check_gone(booking)
-            self._exchange_booking(booking, None)
-        for reply in tables.replies_to(record.id):
+            self._forget_bookings(OwnerKind.REQUEST, record.id)
+            kind = SubjectKind.REQUEST
+        for reply in self._tables.replies_to(record.id):
             self._exchange_reply(reply, None)
         return (kind, record.id)
+
+    def _forget_bookings(self, kind: OwnerKind, owner: int) -> None:
+        for booking in self._tables.bookings_of(kind, owner):
+            self._tables.lines.check_gone(booking)
+            self._exchange_booking(booking, None)
 
     def _set(self, field: str, value: object) -> None:
         self._undo.append((setattr, (self._tables, field, getattr(self._tables, field))))

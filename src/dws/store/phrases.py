@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
     Select,
     Table,
     bindparam,
@@ -38,12 +38,14 @@ from dws.store.schema import (
     reply_subject,
     request,
     reservation,
+    series,
     usage,
     work,
 )
 
 PUT_REQUEST = Phrase(upsert(request))
 PUT_RESERVATION = Phrase(upsert(reservation))
+PUT_SERIES = Phrase(upsert(series))
 VERSION = Phrase(select(request.c.version).where(request.c.id == bindparam("id")))
 NEWEST = Phrase(select(func.max(request.c.id)))
 ADD_EVENT = Phrase(insert(recorded))
@@ -114,23 +116,26 @@ DROP_STATUS = Phrase(
 PUT_META = Phrase(upsert(meta))
 
 
-def _over(table: Table, kind: SubjectKind, terminal: list[StrEnum]) -> Select[Any]:
+_ENDS = [literal(state.value) for state in RequestState if state.is_terminal]
+_RESERVATION_ENDS = [literal(state.value) for state in ReservationState if state.is_terminal]
+
+
+def _over(table: Table, kind: SubjectKind, *conditions: ColumnElement[bool]) -> Select[Any]:
     return select(table.c.id, table.c.ended_at, literal(kind.value).label("kind")).where(
-        table.c.state.in_([literal(state.value) for state in terminal]),
-        table.c.ended_at > 0,
-        table.c.ended_at < bindparam("instant"),
+        *conditions, table.c.ended_at > 0, table.c.ended_at < bindparam("instant")
     )
 
 
 OVER = Phrase(
     union_all(
-        _over(request, SubjectKind.REQUEST, [s for s in RequestState if s.is_terminal]),
-        _over(reservation, SubjectKind.RESERVATION, [s for s in ReservationState if s.is_terminal]),
+        _over(request, SubjectKind.REQUEST, request.c.state.in_(_ENDS)),
+        _over(reservation, SubjectKind.RESERVATION, reservation.c.state.in_(_RESERVATION_ENDS)),
+        _over(series, SubjectKind.SERIES),
     )
     .order_by("ended_at", "id", "kind")
     .limit(bindparam("limit"))
 )
-"""Subjects and owners of bookings have the same names of kinds."""
+"""Subjects and owners of bookings have the same names of kinds; a series owns none."""
 _GONE: BindParameter[int] = bindparam("gone")
 _KIND: BindParameter[str] = bindparam("kind")
 FORGET = tuple(
@@ -147,5 +152,6 @@ FORGET = tuple(
         ),
         delete(request).where(request.c.id == _GONE, literal(SubjectKind.REQUEST.value) == _KIND),
         delete(reservation).where(reservation.c.id == _GONE, literal(SubjectKind.RESERVATION.value) == _KIND),
+        delete(series).where(series.c.id == _GONE, literal(SubjectKind.SERIES.value) == _KIND),
     )
 )

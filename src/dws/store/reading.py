@@ -34,6 +34,7 @@ from dws.model.errors import Unavailable
 from dws.model.events import Event, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.reservation import Reservation
+from dws.model.series import Series
 from dws.model.topology import Fleet, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
@@ -50,6 +51,7 @@ from dws.store.schema import (
     reply,
     request,
     reservation,
+    series,
     usage,
     work,
 )
@@ -57,23 +59,21 @@ from dws.store.schema import (
 _ID: BindParameter[int] = bindparam("id")
 
 
-def _newest_of_name(table: Table) -> Phrase:
+def _newest_of_name(table: Table, *conditions: ColumnElement[bool]) -> Phrase:
     return Phrase(
         select(table.c.doc)
-        .where(
-            table.c.project == bindparam("project"),
-            table.c.name == bindparam("name"),
-            table.c.deleted.is_(False),
-        )
+        .where(table.c.project == bindparam("project"), table.c.name == bindparam("name"), *conditions)
         .order_by(table.c.id.desc())
         .limit(1)
     )
 
 
 _REQUEST = Phrase(select(request.c.doc).where(request.c.id == _ID))
-_NAMED = _newest_of_name(request)
+_NAMED = _newest_of_name(request, request.c.deleted.is_(False))
 _RESERVATION = Phrase(select(reservation.c.doc).where(reservation.c.id == _ID))
-_RESERVATION_NAMED = _newest_of_name(reservation)
+_RESERVATION_NAMED = _newest_of_name(reservation, reservation.c.deleted.is_(False))
+_SERIES = Phrase(select(series.c.doc).where(series.c.id == _ID))
+_SERIES_NAMED = _newest_of_name(series)
 _STATES = Phrase(
     select(request.c.state, func.count().label("count"))
     .where(request.c.deleted.is_(False))
@@ -89,7 +89,7 @@ _WORK = Phrase(select(work).where(work.c.subject == bindparam("subject")).order_
 _DUE = (
     select(work).where(work.c.due_at <= bindparam("now")).order_by(*_IN_DUE_ORDER).limit(bindparam("limit"))
 )
-_LARGEST = [Phrase(select(func.max(table.c.id))) for table in (request, reservation, booking)]
+_LARGEST = [Phrase(select(func.max(table.c.id))) for table in (request, reservation, series, booking)]
 _NEXT_DUE = Phrase(select(func.min(work.c.due_at)))
 _REPLY = Phrase(
     select(reply).where(
@@ -207,6 +207,23 @@ class SqlReader:
         """Reservations in id order."""
         return [rows.read_reservation(row["doc"]) for row in self._all(_reservation_listing(query))]
 
+    def series(self, series_id: int) -> Series | None:
+        """The series of that id."""
+        doc = self._one(_SERIES, id=series_id)
+        return rows.read_series(doc) if doc is not None else None
+
+    def series_named(self, project: str, name: str) -> Series | None:
+        """The newest series of that name."""
+        doc = self._one(_SERIES_NAMED, project=project, name=name)
+        return rows.read_series(doc) if doc is not None else None
+
+    def all_series(self, project: str = "") -> list[Series]:
+        """Every series kept, of one project or of all, by id."""
+        statement = select(series.c.doc).order_by(series.c.id)
+        if project:
+            statement = statement.where(series.c.project == project)
+        return [rows.read_series(row["doc"]) for row in self._all(statement)]
+
     def booking(self, booking_id: int) -> Booking | None:
         """The booking of that id."""
         doc = self._one(_BOOKING, id=booking_id)
@@ -282,7 +299,7 @@ class SqlReader:
         return [rows.read_usage(row) for row in self._all(statement.order_by(usage.c.id))]
 
     def largest_id(self) -> int:
-        """The largest id of any request, reservation or booking."""
+        """The largest id of any request, reservation, series or booking."""
         return max(self._one(largest) or 0 for largest in _LARGEST)
 
     def ledger_version(self) -> int:

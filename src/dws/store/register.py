@@ -1,4 +1,4 @@
-"""Reservations in memory: by id, by name and by state.
+"""Reservations in memory, by id, by name and by state, and their series, by id and by name.
 
 Every change is `exchange(old, new)`, whose undo is the same call with the two turned round.
 """
@@ -10,6 +10,7 @@ from collections import defaultdict
 
 from dws.engine.ports import ReservationQuery
 from dws.model.reservation import Reservation, ReservationState
+from dws.model.series import Series
 
 
 class Register:
@@ -79,3 +80,42 @@ def _matches(reservation: Reservation, query: ReservationQuery) -> bool:
         and query.series in ("", reservation.series)
         and (not query.ends_after or reservation.window.end > query.ends_after)
     )
+
+
+class SeriesRegister:
+    """Every series kept."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Series] = {}
+        self._names: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+
+    def get(self, series_id: int) -> Series | None:
+        """The series of that id, None when there is none."""
+        return self._rows.get(series_id)
+
+    def named(self, project: str, name: str) -> Series | None:
+        """The newest of that name, None when there is none."""
+        ids = self._names.get((project, name))
+        return self._rows[ids[-1]] if ids else None
+
+    def largest_id(self) -> int:
+        """The largest id kept, 0 when there is none."""
+        return max(self._rows, default=0)
+
+    def exchange(self, old: Series | None, new: Series | None) -> None:
+        """Put `new` where `old` was."""
+        if old is not None:
+            del self._rows[old.id]
+            ids = self._names[old.project, old.name]
+            del ids[bisect_left(ids, old.id)]
+        if new is not None:
+            self._rows[new.id] = new
+            insort(self._names[new.project, new.name], new.id)
+
+    def select(self, project: str) -> list[Series]:
+        """Those of a project, or all for an empty one, by id."""
+        return [s for _, s in sorted(self._rows.items()) if project in ("", s.project)]
+
+    def ended_before(self, instant: int) -> list[Series]:
+        """Those that ended before `instant`."""
+        return [s for s in self._rows.values() if 0 < s.ended_at < instant]

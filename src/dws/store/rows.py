@@ -15,6 +15,7 @@ from dws.model.booking import Booking
 from dws.model.events import Event, EventBody, SubjectKind
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
+from dws.model.series import Series
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageKind, UsageRecord
 from dws.model.work import WorkItem, WorkKind
@@ -24,6 +25,7 @@ Row = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 read_request = msgspec.json.Decoder(CapacityRequest).decode
 read_reservation = msgspec.json.Decoder(Reservation).decode
+read_series = msgspec.json.Decoder(Series).decode
 read_booking = msgspec.json.Decoder(Booking).decode
 read_fleet = msgspec.json.Decoder(Fleet).decode
 _read_subjects = msgspec.json.Decoder(tuple[int, ...]).decode
@@ -71,6 +73,19 @@ def reservation_row(reservation: Reservation) -> Row:
         "ended_at": reservation.ended_at,
         "version": reservation.version,
         "doc": document(reservation),
+    }
+
+
+def series_row(series: Series) -> Row:
+    """Columns and document of a series."""
+    return {
+        "id": series.id,
+        "project": series.project,
+        "name": series.name,
+        "state": series.state.value,
+        "ended_at": series.ended_at,
+        "version": series.version,
+        "doc": document(series),
     }
 
 

@@ -91,6 +91,21 @@ reservation = Table(
     Index("reservation_ended", "ended_at", "id"),
 )
 
+series = Table(
+    "series",
+    metadata,
+    _id(),
+    _text("project"),
+    _text("name"),
+    _text("state"),
+    _whole("ended_at"),
+    _whole("version"),
+    _text("doc"),
+    Index("series_name", "project", "name", "id"),
+    Index("series_project", "project", "id"),
+    Index("series_ended", "ended_at", "id"),
+)
+
 booking = Table(
     "booking",
     metadata,

@@ -17,10 +17,11 @@ from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.reservation import Reservation
+from dws.model.series import Series
 from dws.model.topology import Fleet, HostStatus
 from dws.model.usage import UsageRecord
 from dws.store.agenda import Agenda
-from dws.store.register import Register
+from dws.store.register import Register, SeriesRegister
 from dws.store.rules import counts_of, numbered
 from dws.store.units import UnitLines
 
@@ -28,6 +29,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 ReplyKey = tuple[str, str, str]
 Subject = tuple[SubjectKind, int]
+Mortal = CapacityRequest | Reservation | Series
+"""What is forgotten some time after it ended."""
 
 
 class Tables:
@@ -40,6 +43,7 @@ class Tables:
         self.by_array: dict[str, list[int]] = {}
         self.names: dict[tuple[str, str], list[int]] = {}
         self.reservations = Register()
+        self.series = SeriesRegister()
         self.bookings: dict[int, Booking] = {}
         self.open: dict[int, None] = {}
         self.owned: dict[tuple[OwnerKind, int], dict[int, None]] = {}
@@ -106,13 +110,14 @@ class Tables:
         deleted = (False, True) if query.include_deleted else (False,)
         return sorted(i for s in set(query.states) for d in deleted for i in self.by_state[s, d])
 
-    def ended_before(self, instant: int) -> list[CapacityRequest | Reservation]:
-        """Terminal requests and reservations that ended before `instant`, the earliest first."""
+    def ended_before(self, instant: int) -> list[Mortal]:
+        """Terminal requests and reservations, and series, that ended before `instant`, the earliest first."""
         rows = [
             self.requests[i] for (state, _), ids in self.by_state.items() if state.is_terminal for i in ids
         ]
-        over: list[CapacityRequest | Reservation] = [r for r in rows if 0 < r.ended_at < instant]
+        over: list[Mortal] = [r for r in rows if 0 < r.ended_at < instant]
         over += self.reservations.ended_before(instant)
+        over += self.series.ended_before(instant)
         return sorted(over, key=attrgetter("ended_at", "id"))
 
     # --- bookings -----------------------------------------------------------------------------
@@ -159,7 +164,7 @@ class Tables:
                 self.replied.setdefault(subject, {})[_reply_key(new)] = None
 
     def replies_to(self, subject: int) -> list[IdempotentReply]:
-        """Every answer that named a request or reservation."""
+        """Every answer that named a request, reservation or series."""
         return [self.replies[key] for key in self.replied.get(subject, ())]
 
     def add_usage(self, records: Iterable[UsageRecord]) -> int:

@@ -19,6 +19,7 @@ from dws.model.errors import DoubleBooking
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.reservation import Reservation
+from dws.model.series import Series
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
@@ -165,13 +166,19 @@ class SqlTransaction(SqlReader):
         self.flush()
         return super().count_requests()
 
-    # --- reservations, bookings, hosts, fleet -------------------------------------------------
+    # --- reservations, series, bookings, hosts, fleet -----------------------------------------
 
     def put_reservation(self, reservation: Reservation) -> None:
         """Insert or replace, by version."""
         old = self.reservation(reservation.id)
         check_version("reservation", reservation.id, reservation.version, old.version if old else None)
         self._now(say.PUT_RESERVATION, rows.reservation_row(reservation))
+
+    def put_series(self, series: Series) -> None:
+        """Insert or replace, by version."""
+        old = self.series(series.id)
+        check_version("series", series.id, series.version, old.version if old else None)
+        self._now(say.PUT_SERIES, rows.series_row(series))
 
     def put_booking(self, booking: Booking) -> None:
         """Insert or replace, by version; the database refuses what is booked already."""
@@ -296,7 +303,7 @@ class SqlTransaction(SqlReader):
         return self._counted("ledger")
 
     def largest_id(self) -> int:
-        """The largest id of any request, reservation or booking."""
+        """The largest id of any request, reservation, series or booking."""
         self.flush()
         return super().largest_id()
 
@@ -377,8 +384,8 @@ class SqlTransaction(SqlReader):
         self._now(say.PUT_META, {"key": key, "value": value})
 
     def forget_before(self, instant: int, *, limit: int) -> int:
-        """Drop requests and reservations that ended before `instant`, the earliest first, with what
-        belongs to them."""
+        """Drop requests, reservations and series that ended before `instant`, the earliest first, with
+        what belongs to them."""
         with self.savepoint():
             self.flush()
             over = self._all(say.OVER, instant=instant, limit=max(0, limit))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date, time
 from typing import Any, get_args
 
 from dws.engine.ports import IdempotentReply
 from dws.model import events as ev
 from dws.model.booking import Booking, OwnerKind, Part, Stage
 from dws.model.demand import Alternative, Demand
-from dws.model.names import BookingId, RequestId, ReservationId
+from dws.model.names import BookingId, RequestId, ReservationId, SeriesId
+from dws.model.recurrence import WEEKDAYS, Recurrence
 from dws.model.request import (
     CapacityRequest,
     EndReason,
@@ -22,6 +24,7 @@ from dws.model.request import (
 )
 from dws.model.reservation import AtEnd, Reservation, ReservationState, Share, Terms
 from dws.model.resources import MachineShape, Overheads
+from dws.model.series import Missed, Series, SeriesState
 from dws.model.time import FOREVER, Span
 from dws.model.topology import Domain, Fleet, HostState, HostStatus, Pool, Zone
 from dws.model.usage import UsageKind, UsageRecord
@@ -162,6 +165,53 @@ def a_full_reservation(number: int = 1) -> Reservation:
         ended_at=2_000,
         end_message="over by time",
         deleted=True,
+    )
+
+
+NIGHTS = Recurrence(
+    days=WEEKDAYS, start=time(20), end=time(6), zone="Europe/Berlin", first=date(2027, 1, 4), count=20
+)
+WEEKENDS = Recurrence(
+    days=frozenset({5, 6}),
+    start=time(8, 30),
+    length_s=5_400,
+    zone="Asia/Tokyo",
+    first=date(2027, 1, 2),
+    until=date(2027, 3, 1),
+    left_out=frozenset({date(2027, 1, 9), date(2027, 1, 10), date(2027, 2, 6)}),
+)
+
+
+def a_series(number: int = 1, **changes: Any) -> Series:
+    """A plain series that has just begun."""
+    plain = Series(
+        id=SeriesId(number),
+        name=f"nights-{number}",
+        project="vision",
+        principal="user:ada",
+        alternative=DEMAND.alternatives[1],
+        recurrence=NIGHTS,
+        created_at=500,
+    )
+    return replace(plain, **changes)
+
+
+def a_full_series(number: int = 1) -> Series:
+    """A series that has been through everything."""
+    return a_series(
+        number,
+        alternative=DEMAND.alternatives[0],
+        recurrence=WEEKENDS,
+        state=SeriesState.CANCELLED,
+        terms=TERMS,
+        description="Training, größer",
+        labels={"team": "vision"},
+        booked_until=BIG + 2,
+        missed=(
+            Missed(day=date(2027, 1, 16), start=BIG + 1, cause="pool h100 is full"),
+            Missed(day=date(2027, 2, 7), start=BIG + 9, cause='host "h004" is down'),
+        ),
+        ended_at=2_000,
     )
 
 
@@ -343,6 +393,13 @@ BODIES: tuple[ev.EventBody, ...] = (
     ev.ReservationClosing(cause="its time is over"),
     ev.ReservationClosed(cause="early"),
     ev.ReservationDeleted(),
+    ev.SeriesBegun(series=a_series(BIG)),
+    ev.SeriesAmended(series=a_full_series(BIG)),
+    ev.OccurrenceMissed(day=date(2027, 1, 16), start=BIG + 1, cause="pool h100 is full"),
+    ev.SeriesEnded(cause="its last occurrence has been booked"),
+    ev.MaintenancePlanned(pool="h100", hosts=("h1", "h2"), window=Span(BIG, BIG + 60)),
+    ev.MaintenanceBegun(),
+    ev.MaintenanceOver(cause="cancelled"),
     ev.HostChanged(pool="h100", host="h001", state="DOWN", until=5),
     ev.FleetApplied(version=3, summary="2 hosts more"),
     ev.Noted(what="restart", facts={"pid": "12"}),

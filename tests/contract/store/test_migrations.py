@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from dws.store import backup, dialect, migrate
 from dws.store.schema import metadata
 from dws.store.sql import SqlStore
 from tests.contract.store.conftest import url_of
-from tests.contract.store.samples import a_booking, a_request, a_reservation, a_usage
+from tests.contract.store.samples import a_booking, a_request, a_reservation, a_series, a_usage
 
 Open = Callable[..., SqlStore]
 
@@ -64,26 +64,40 @@ BEFORE_RESERVATIONS = (
 )
 
 
-def _make_old(path: Path) -> None:
-    """A database of the first schema, with rows."""
+# What one of the second schema has besides: a reservation, as that version wrote it.
+BEFORE_SERIES = (
+    """INSERT INTO reservation VALUES (5, 'vision', 'block-5', 'APPROVED', 0, 'h100', 1000, 2000, 'nights', 500,
+    0, 1, '{"id":5,"name":"block-5","project":"vision","principal":"user:ada","state":"APPROVED","window":
+    {"start":1000,"end":2000},"pool":"h100","zone":"eu-west4-a","shape":"a3-highgpu-8g","count":4,
+    "created_at":500,"series":"nights"}')""",
+    """INSERT INTO event VALUES (1, 'RESERVATION', 5, 1, 1000, 'ReservationLocked', 'system', 'vision',
+    'block-5', '', '', '{}')""",
+    """INSERT INTO usage VALUES (7, 5, 'block-5', 'vision', 'user:ada', 'h100', 'a3-highgpu-8g', 'h100', 8, 0,
+    10, 20, 2500000, 'RESERVED', 5)""",
+    "INSERT INTO counter VALUES ('event', 1), ('ledger', 4)",
+)
+
+
+def _make_old(path: Path, revision: str, statements: Iterable[str]) -> None:
+    """A database of an older schema, with rows."""
     engine = dialect.connect(make_url(url_of(path)))
     with engine.begin() as own:
         config = migrate._config()
         config.attributes["connection"] = own
-        command.upgrade(config, "0001")
+        command.upgrade(config, revision)
         dialect.mark(own)
     engine.dispose()
     connection = sqlite3.connect(path)
     with connection:
-        for statement in BEFORE_RESERVATIONS:
+        for statement in statements:
             connection.execute(statement)
     connection.close()
 
 
-def test_a_database_of_the_version_before_keeps_what_it_has(tmp_path: Path, sql: Open) -> None:
+def test_a_database_from_before_reservations_keeps_what_it_has(tmp_path: Path, sql: Open) -> None:
     """An upgrade would lose what was promised, what happened, or what is to be paid."""
     path = tmp_path / "dws.db"
-    _make_old(path)
+    _make_old(path, "0001", BEFORE_RESERVATIONS)
     with pytest.raises(FailedPrecondition, match=r"at revision 0001 .*dws migrate"):
         sql()
     assert migrate.upgrade(url_of(path))[0] == "0002"
@@ -108,6 +122,24 @@ def test_a_database_of_the_version_before_keeps_what_it_has(tmp_path: Path, sql:
             (3, 40, "FAILED_ATTEMPT", 5),
         ]
         tx.put_reservation(a_reservation(6))
+        assert tx.largest_id() == 6
+
+
+def test_a_database_from_before_series_keeps_what_it_has(tmp_path: Path, sql: Open) -> None:
+    """An upgrade would lose what was reserved and what is to be paid for it."""
+    path = tmp_path / "dws.db"
+    _make_old(path, "0002", BEFORE_SERIES)
+    with pytest.raises(FailedPrecondition, match=r"at revision 0002 .*dws migrate"):
+        sql()
+    assert migrate.upgrade(url_of(path))[0] == "0003"
+    migrate.upgrade(url_of(tmp_path / "new.db"))
+    assert _schema_of(path) == _schema_of(tmp_path / "new.db")
+    with sql().begin() as tx:
+        assert tx.reservation(5) == a_reservation(5, series="nights")
+        assert [(e.subject, e.kind) for e in tx.events()] == [(5, "ReservationLocked")]
+        assert [u.reservation for u in tx.usage(start=0, end=100)] == [5]
+        assert (tx.all_series(), tx.ledger_version()) == ([], 4)
+        tx.put_series(a_series(6))
         assert tx.largest_id() == 6
 
 

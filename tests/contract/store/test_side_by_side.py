@@ -25,6 +25,7 @@ from dws.model.errors import DwsError
 from dws.model.events import SubjectKind
 from dws.model.request import RequestState
 from dws.model.reservation import ReservationState
+from dws.model.series import SeriesState
 from dws.model.topology import Fleet, HostState
 from dws.model.work import WorkItem, WorkKind
 from dws.store.memory import MemoryStore
@@ -35,6 +36,7 @@ from tests.contract.store.samples import (
     a_reply,
     a_request,
     a_reservation,
+    a_series,
     a_status,
     a_usage,
     an_event,
@@ -82,6 +84,8 @@ def everything(reader: Reader) -> list[Any]:
         reader.events(subject_kind=SubjectKind.REQUEST),
         reader.due_work(20, limit=100),
         reader.due_work(20, limit=2, kinds=KINDS[:2]),
+        reader.all_series(),
+        reader.all_series("speech"),
     ]
     for query in (
         RequestQuery(),
@@ -105,6 +109,8 @@ def everything(reader: Reader) -> list[Any]:
         seen += (
             reader.reservation(subject),
             reader.events(subject_kind=SubjectKind.RESERVATION, subject=subject),
+            reader.series(subject),
+            reader.events(subject_kind=SubjectKind.SERIES, subject=subject),
             reader.request(subject),
             reader.booking(subject),
             reader.work(subject),
@@ -113,7 +119,11 @@ def everything(reader: Reader) -> list[Any]:
         )
     for project in ("vision", "speech"):
         for name in NAMES:
-            seen += (reader.request_named(project, name), reader.reservation_named(project, name))
+            seen += (
+                reader.request_named(project, name),
+                reader.reservation_named(project, name),
+                reader.series_named(project, name),
+            )
     seen += [reader.idempotent("user:ada", "submit", call) for call in ("c-1", "c-2")]
     seen += [reader.peak("h100", cell, at, at + 15) for cell in (0, 1) for at in (0, 10, 30)]
     return seen
@@ -156,6 +166,26 @@ def put_reservation(number: int, state: ReservationState, at: int, deleted: bool
                 state=state,
                 ended_at=at,
                 deleted=deleted,
+                version=(old.version if old else 0) + 1 + skew,
+            )
+        )
+
+    return step
+
+
+def put_series(number: int, state: SeriesState, at: int, skew: int) -> Step:
+    """Insert or change a series; with `skew` its version does not follow."""
+
+    def step(tx: Transaction) -> None:
+        old = tx.series(number)
+        tx.put_series(
+            a_series(
+                number,
+                name=NAMES[at % 2],
+                project=("vision", "speech")[number % 3 == 0],
+                state=state,
+                booked_until=at,
+                ended_at=0 if state is SeriesState.ACTIVE else at,
                 version=(old.version if old else 0) + 1 + skew,
             )
         )
@@ -241,7 +271,7 @@ events = st.builds(
     ),
     subjects,
     st.booleans(),
-    st.sampled_from((SubjectKind.REQUEST, SubjectKind.RESERVATION, SubjectKind.HOST)),
+    st.sampled_from((SubjectKind.REQUEST, SubjectKind.RESERVATION, SubjectKind.SERIES, SubjectKind.HOST)),
 )
 steps = st.one_of(
     st.builds(put_request, subjects, st.sampled_from(STATES), small, st.booleans(), skews),
@@ -253,6 +283,7 @@ steps = st.one_of(
         st.booleans(),
         skews,
     ),
+    st.builds(put_series, subjects, st.sampled_from(SeriesState), small, skews),
     st.builds(
         put_booking,
         subjects,

@@ -26,7 +26,7 @@ from dws.store import backup, migrate
 from dws.store.memory import MemoryStore
 from dws.store.sql import SqlStore
 from tests.contract.store.conftest import url_of
-from tests.contract.store.samples import a_booking, a_full_reservation, a_request, an_event
+from tests.contract.store.samples import a_booking, a_full_reservation, a_full_series, a_request, an_event
 from tests.contract.store.test_transactions import everything, write_one, write_two
 
 ROOT = Path(__file__).parents[3]
@@ -459,6 +459,7 @@ def test_columns_say_what_documents_say(tmp_path: Path, sql: Open) -> None:
         write_two(tx)
         tx.put_request(a_request(7, labels={"team": "x"}, priority=4))
         tx.put_reservation(a_full_reservation(17))
+        tx.put_series(a_full_series(27))
     raw = sqlite3.connect(tmp_path / "dws.db")
     for table, columns in (
         (
@@ -466,6 +467,7 @@ def test_columns_say_what_documents_say(tmp_path: Path, sql: Open) -> None:
             "id project name principal state priority array submitted_at promised_start ended_at version",
         ),
         ("reservation", "id project name state pool series created_at ended_at version deleted"),
+        ("series", "id project name state ended_at version"),
         ("booking", "id parent pool stage owner_kind owner version"),
     ):
         names = columns.split()
@@ -504,6 +506,12 @@ def test_what_the_engine_asks_all_day_uses_an_index(tmp_path: Path, sql: Open) -
             "reservation_name",
         ),
         ("SELECT doc FROM reservation WHERE series = 's' ORDER BY id", "reservation_series"),
+        (
+            "SELECT doc FROM series WHERE project = 'p' AND name = 'n' ORDER BY id DESC LIMIT 1",
+            "series_name",
+        ),
+        ("SELECT doc FROM series WHERE project = 'p' ORDER BY id", "series_project"),
+        ("SELECT id, ended_at FROM series WHERE ended_at > 0 AND ended_at < 9", "series_ended"),
         ("SELECT doc FROM booking WHERE stage IN ('HOLD', 'FIRM', 'LIVE') ORDER BY id", "booking_stage"),
         ("SELECT * FROM work WHERE due_at <= 5 ORDER BY due_at, kind, subject, tag LIMIT 9", "work_due"),
         ("SELECT min(due_at) FROM work", "work_due"),

@@ -14,7 +14,7 @@ from dws.model.request import RequestState
 from dws.model.reservation import ReservationState
 from dws.model.work import WorkKind
 from tests.contract.store import samples
-from tests.contract.store.samples import a_booking, a_request, a_reservation, an_event, an_item
+from tests.contract.store.samples import a_booking, a_request, a_reservation, a_series, an_event, an_item
 
 
 class Undone(Exception):
@@ -31,6 +31,8 @@ def everything(reader: Reader) -> dict[str, Any]:
         "reservations": reader.reservations(ReservationQuery(include_deleted=True)),
         "reserved": reader.reservations(ReservationQuery(states=(ReservationState.APPROVED,))),
         "block": [reader.reservation_named("vision", f"block-{n}") for n in range(10, 14)],
+        "series": [*reader.all_series(), *(reader.series(n) for n in range(20, 24))],
+        "nights": [reader.series_named("vision", f"nights-{n}") for n in range(20, 24)],
         "largest": reader.largest_id(),
         "bookings": [reader.booking(n) for n in range(5)],
         "open": reader.open_bookings(),
@@ -56,6 +58,8 @@ def write_one(tx: Transaction) -> None:
     tx.put_request(a_request(2, state=RequestState.COMPLETED, ended_at=5))
     tx.put_reservation(a_reservation(11))
     tx.put_reservation(a_reservation(12, state=ReservationState.ENDED, ended_at=5))
+    tx.put_series(a_series(21))
+    tx.put_series(a_series(22, ended_at=5))
     tx.put_booking(a_booking(1, (0, 1)))
     tx.put_booking(a_booking(2, (3,), (10, 90), parent=0))
     tx.put_fleet(samples.FLEET)
@@ -74,6 +78,8 @@ def write_two(tx: Transaction) -> None:
     tx.put_request(a_request(3))
     tx.put_reservation(a_reservation(11, version=2, name="block-10", state=ReservationState.FULFILLED))
     tx.put_reservation(a_reservation(13))
+    tx.put_series(a_series(21, version=2, name="nights-20", booked_until=9))
+    tx.put_series(a_series(23))
     tx.put_booking(a_booking(1, (1, 2), (0, 200), version=2))
     tx.put_booking(samples.ended(a_booking(2, (3,), (10, 90)), 50))
     tx.put_booking(a_booking(3, (0,)))
@@ -254,6 +260,7 @@ def test_a_transaction_inside_a_transaction_is_a_mistake(store: Store) -> None:
         lambda tx: tx.put_fleet(samples.FLEET),
         lambda tx: tx.put_meta("key", "x"),
         lambda tx: tx.put_reservation(a_reservation(3)),
+        lambda tx: tx.put_series(a_series(23)),
         lambda tx: tx.put_host_status(samples.a_status()),
         lambda tx: tx.clear_leases(),
         lambda tx: tx.forget_before(10, limit=1),
