@@ -50,32 +50,34 @@ def view(books: Books, reservation: Reservation) -> ReservationView:
 
 def rules(policy: PolicyOptions, reservation: Reservation) -> tuple[Reason, ...]:
     """What holds for it, in words: shown when it is booked, enforced after."""
-    told = []
-    if policy.reservation_approval == "approver" and reservation.approve_by:
+    approval = policy.reservation_approval == "approver" and reservation.approve_by > 0
+    told = [_cancelling(policy, reservation), _amending(policy, reservation)]
+    if approval:
         text = "an operator has to approve it until {at:time}"
-        told.append(_rule("RULE_APPROVAL", text, reservation.approve_by))
-    if policy.reservation_cancel == "never":
-        told.append(_rule("RULE_CANCEL", "it cannot be cancelled once it is approved"))
-    elif reservation.cancel_until:
-        told.append(
-            _rule("RULE_CANCEL", "it can be cancelled at no cost until {at:time}", reservation.cancel_until)
-        )
-    else:
-        told.append(_rule("RULE_CANCEL", "it starts too soon to be cancelled"))
-    if policy.reservation_amend == "never":
-        told.append(_rule("RULE_AMEND", "it cannot be changed once it is approved"))
-    else:
-        told.append(_rule("RULE_AMEND", "it can be changed until {at:time}", reservation.lock_at))
+        told.insert(0, Reason(code="RULE_APPROVAL", text=text, facts={"at": reservation.approve_by}))
     if policy.no_show_release_s:
         text = "it is taken back when nothing has run in it for {at:duration}"
-        told.append(_rule("RULE_NO_SHOW", text, policy.no_show_release_s))
+        told.append(Reason(code="RULE_NO_SHOW", text=text, facts={"at": policy.no_show_release_s}))
     fate = "stopped" if reservation.terms.at_end is AtEnd.STOP else "deleted"
-    told.append(_rule("RULE_END", f"what still runs in it at {{at:time}} is {fate}", reservation.window.end))
+    text = f"what still runs in it at {{at:time}} is {fate}"
+    told.append(Reason(code="RULE_END", text=text, facts={"at": reservation.window.end}))
     return tuple(told)
 
 
-def _rule(code: str, text: str, at: int | None = None) -> Reason:
-    return Reason(code=code, text=text, facts={} if at is None else {"at": at})
+def _cancelling(policy: PolicyOptions, reservation: Reservation) -> Reason:
+    if policy.reservation_cancel == "never":
+        return Reason(code="RULE_CANCEL", text="it cannot be cancelled once it is approved")
+    if not reservation.cancel_until:
+        return Reason(code="RULE_CANCEL", text="it starts too soon to be cancelled")
+    text = "it can be cancelled at no cost until {at:time}"
+    return Reason(code="RULE_CANCEL", text=text, facts={"at": reservation.cancel_until})
+
+
+def _amending(policy: PolicyOptions, reservation: Reservation) -> Reason:
+    if policy.reservation_amend == "never":
+        return Reason(code="RULE_AMEND", text="it cannot be changed once it is approved")
+    text = "it can be changed until {at:time}"
+    return Reason(code="RULE_AMEND", text=text, facts={"at": reservation.lock_at})
 
 
 def calendar(books: Books, who: Principal, now: int, span: Span, pools: frozenset[str]) -> CalendarView:
