@@ -14,18 +14,25 @@ METHODS = {m.id: m for m in all_methods()}
 VALUES = {
     "{project}": "research",
     "{name}": "kept",
+    "{person}": "ann",
     "{version=v1|beta|alpha}": "v1",
     "{zone}": "us-central1-a",
     "{region}": "us-central1",
     "{machineType}": "a3-highgpu-8g",
     "{acceleratorType}": "nvidia-h100-80gb",
 }
+ACCELERATORS = {"accelerators": "h100:16"}
 BODIES: dict[str, dict[str, Any]] = {
     "dws.requests.submit": {"alternatives": [SLICE]},
     "dws.requests.amend": {"priority": 5},
     "dws.requests.release": {"ranks": [0]},
     "dws.requests.extend": {"by": "1h"},
     "dws.quote": {"alternatives": [SLICE]},
+    "dws.reservations.reserve": {"name": "r", "start": "in 1h", "duration": "1h", **ACCELERATORS},
+    "dws.reservations.amend": {"count": 2},
+    "dws.reservations.cancel": {"force": True},
+    "dws.reservations.decline": {"reason": "no"},
+    "dws.advise": {"duration": "1h", **ACCELERATORS},
     "dws.fleet.apply": {"toml": ""},
     "dws.fleet.changeHosts": {"hosts": ["a3-0001"], "state": "DOWN"},
     "dws.clock.advance": {"by": "1h"},
@@ -35,6 +42,8 @@ NEEDED = {
     "dws.requests.submit": "alternatives",
     "dws.requests.extend": "by",
     "dws.quote": "alternatives",
+    "dws.reservations.reserve": "name",
+    "dws.advise": "duration",
     "dws.fleet.apply": "toml",
     "dws.fleet.changeHosts": "hosts",
     "dws.clock.advance": "by",
@@ -114,6 +123,22 @@ def test_a_missing_field_is_named(served: Served, method_id: str) -> None:
         body = {k: v for k, v in BODIES[method_id].items() if k != field}
         refused(send(served, method_id, json=body), 400, "missingField", field)
         refused(send(served, method_id), 400, "missingField", "body")
+
+
+@pytest.mark.parametrize(
+    ("field", "said", "body"),
+    [
+        ("workload.signalBefore", "7200", {"workload": {"command": ["a"], "signalBefore": "2h"}}),
+        ("workload.directory", "'here'", {"workload": {"command": ["a"], "directory": "here"}}),
+        ("labels", "at most 64", {"labels": {f"k{n}": "v" for n in range(65)}}),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(served: Served, field: str, said: str, body: dict[str, Any]) -> None:
+    """A program would never be warned, run somewhere else, or records grow without bound."""
+    asked = {"alternatives": [SLICE | {"duration": "1h"}], **body}
+    with Unchanged(served):
+        answer = send(served, "dws.requests.submit", json=asked)
+    assert said in refused(answer, 400, answer.json()["error"]["reason"], field)
 
 
 @pytest.mark.parametrize("method_id", WITH_BODY)

@@ -10,6 +10,7 @@ Tokens are random and long, so their plain SHA-256 is what is kept of the furthe
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import ipaddress
@@ -165,8 +166,7 @@ class Doorkeeper:
         """Who calls. Raises Unauthenticated for a wrong token, or none where one is needed."""
         given = headers.get(b"authorization")
         if given is not None:
-            kind, _, token = given.decode("latin-1").strip().partition(" ")
-            found = self._tokens.principal(token.strip()) if kind.lower() == "bearer" else None
+            found = self._tokens.principal(_token(given.decode("latin-1").strip()))
             if found is None:
                 raise Unauthenticated("this token is not known here", reason="unknownToken")
             return found
@@ -174,6 +174,18 @@ class Doorkeeper:
         if self._local_only and is_loopback(peer) and not forwarded:
             return ANONYMOUS
         raise Unauthenticated("this call needs a token: send 'Authorization: Bearer …'")
+
+
+def _token(header: str) -> str:
+    """The token of an Authorization header: Bearer's, or Basic's password, which is all that calendar
+    programs can send. Empty when there is none."""
+    kind, _, value = header.partition(" ")
+    if kind.lower() != "basic":
+        return value.strip() if kind.lower() == "bearer" else ""
+    try:
+        return base64.b64decode(value.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def is_loopback(address: str) -> bool:

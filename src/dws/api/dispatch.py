@@ -37,7 +37,7 @@ QUERY_FIELDS_MAX: Final = 64
 CALL_ID_MAX: Final = 128
 TRACE: Final = "dws.trace"
 
-_JSON: Final = (b"content-type", b"application/json")
+_JSON: Final = b"application/json"
 _EVENTS: Final = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"))
 _FORM_HAS_BODY: Final = frozenset({"POST", "PATCH", "PUT"})
 _log = structlog.get_logger("dws.api")
@@ -109,7 +109,8 @@ class Dispatcher:
             await _stream(method.handler(call), send, head_only=verb == "HEAD")
         else:
             answer = await self._context.workers.run(_handle, method, call)
-            await _send(send, 200, answer, head_only=verb == "HEAD")
+            media = f"{method.media}; charset=utf-8".encode() if method.media else _JSON
+            await _send(send, 200, answer, media=media, head_only=verb == "HEAD")
 
 
 def authorise(who: Principal, method: Method, project: str) -> None:
@@ -144,6 +145,9 @@ async def refuse(scope: Scope, send: Send, error: DwsError) -> None:
 
 def _handle(method: Method, call: Call[Any, Any]) -> bytes:
     answer = method.handler(call)
+    if method.media:
+        given: bytes = answer
+        return given
     return b"{}" if answer is None else msgspec.json.encode(answer)
 
 
@@ -153,9 +157,10 @@ async def _send(
     body: bytes,
     extra: list[tuple[bytes, bytes]] | None = None,
     *,
+    media: bytes = _JSON,
     head_only: bool = False,
 ) -> None:
-    headers = [_JSON, (b"content-length", str(len(body)).encode()), *(extra or ())]
+    headers = [(b"content-type", media), (b"content-length", str(len(body)).encode()), *(extra or ())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if head_only else body})
 

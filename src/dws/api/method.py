@@ -84,6 +84,8 @@ class Method:
     query: type[Query] = NoQuery
     idempotent: bool = False
     streams: bool = False
+    media: str = ""
+    """What its answer is when it is not JSON; the handler gives bytes then."""
     lenient: bool = False
     """Query parameters that are not known are skipped: what other servers' clients expect."""
 

@@ -16,7 +16,8 @@ _REF: Final = "#/components/schemas/{name}"
 _VALUE = re.compile(r"\{(\w+)\}")
 _WHAT_A_VALUE_IS: Final = {
     "project": "A project id; `-` in lists is every project the caller may see.",
-    "name": "A request's name (the newest of that name) or its id.",
+    "name": "A name (the newest of that name) or an id.",
+    "person": "Whom a token stands for, as `principal` tells it.",
 }
 
 
@@ -77,9 +78,9 @@ def _anything(kind: type) -> dict[str, Any]:
 
 
 def _operation(method: Method, schema_of: dict[Any, Any]) -> dict[str, Any]:
-    kind = "text/event-stream" if method.streams else "application/json"
+    kind = "text/event-stream" if method.streams else method.media or "application/json"
     answer: dict[str, Any] = {"type": "object"}
-    if method.streams:
+    if method.streams or method.media:
         answer = {"type": "string"}
     elif method.response is not None:
         answer = schema_of[method.response]

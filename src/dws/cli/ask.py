@@ -62,7 +62,7 @@ def build(
         workload = Workload(
             command=list(program),
             environment=demand.pairs(env, option="--env"),
-            directory=workdir or str(Path.cwd()),
+            directory=str(Path(workdir).absolute()),
             signal_before=signal_before or 0,
         )
     return SubmitRequest(

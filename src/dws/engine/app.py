@@ -472,9 +472,13 @@ class Engine:
             lambda w: reservations.decline(w, who, project, name, reason), who
         )
 
-    def cancel_reservation(self, who: Principal, project: str, name: str) -> ReservationView:
-        """Stop wanting a reservation that has not started."""
-        return self._on_reservation(lambda w: reservations.cancel(w, who, project, name), who)
+    def cancel_reservation(
+        self, who: Principal, project: str, name: str, *, force: bool = False
+    ) -> ReservationView:
+        """Stop wanting a reservation that has not started; an operator may force it."""
+        return self._on_reservation(
+            lambda w: reservations.cancel(w, who, project, name, force=force), who
+        )
 
     def release_reservation(self, who: Principal, project: str, name: str) -> ReservationView:
         """Give an open reservation back early."""

@@ -109,7 +109,8 @@ class Reserve:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmendReservation:
     """Change a reservation in one step; None keeps what is. `count` is in hosts. An open one may change
-    its end, count, terms and texts; one that has not started everything."""
+    its end, count, terms and texts; one that has not started everything. With `force` an operator may
+    change what the policy no longer lets be changed."""
 
     project: str
     name: str
@@ -121,6 +122,7 @@ class AmendReservation:
     description: str | None = None
     labels: dict[str, str] | None = None
     time_zone: str | None = None
+    force: bool = False
     dry_run: bool = False
     call_id: str = ""
 

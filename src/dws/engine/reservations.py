@@ -410,16 +410,17 @@ def _amended(
     )
     count = reservation.count if command.count is None else command.count
     if (window, count) == (reservation.window, reservation.count):
-        _check_may_amend(w, who, reservation, moves=False)
+        _check_may_amend(w, reservation, moves=False)
         return changed, None
-    _check_may_amend(w, who, reservation, moves=True)
+    forced = command.force and who.role is Role.OPERATOR
+    _check_may_amend(w, reservation, moves=not forced)
     return _resized(w, who, reservation, changed, window, count)
 
 
-def _check_may_amend(w: Write, who: Principal, reservation: Reservation, *, moves: bool) -> None:
+def _check_may_amend(w: Write, reservation: Reservation, *, moves: bool) -> None:
     if reservation.state.is_terminal or reservation.state is ReservationState.ENDING:
         raise FailedPrecondition(f"reservation '{reservation.name}' is {reservation.state}")
-    if not moves or who.role is Role.OPERATOR:
+    if not moves:
         return
     if w.policy.reservation_amend == "never":
         raise FailedPrecondition(
@@ -482,23 +483,28 @@ def _resized(
     )
 
 
-def cancel(w: Write, who: Principal, project: str, name: str) -> Reservation:
-    """Stop wanting one that has not started, as the policy allows."""
+def cancel(
+    w: Write, who: Principal, project: str, name: str, *, force: bool = False
+) -> Reservation:
+    """Stop wanting one that has not started, as the policy allows; an operator may force it."""
     access.may_write(who, project)
     reservation = look_up(w.tx, project, name)
-    may_cancel(w, who, reservation)
+    may_cancel(w, who, reservation, force=force)
     cause = f"cancelled by {who.name}"
     return windows.given_up(w, reservation, ev.ReservationCancelled(cause=cause), cause)
 
 
-def may_cancel(w: Write, who: Principal, reservation: Reservation) -> None:
-    """Raises FailedPrecondition when it has started, or the policy does not let its owner cancel it now."""
+def may_cancel(
+    w: Write, who: Principal, reservation: Reservation, *, force: bool = False
+) -> None:
+    """Raises FailedPrecondition when it has started, or the policy does not let it be cancelled now, unless
+    an operator forces it."""
     if reservation.state.is_open:
         raise FailedPrecondition(
             f"reservation '{reservation.name}' has started; 'dws reservations release' gives it back early",
             reason="reservationStarted",
         )
-    if who.role is Role.OPERATOR or not reservation.state.is_ahead:
+    if (force and who.role is Role.OPERATOR) or not reservation.state.is_ahead:
         return
     if w.policy.reservation_cancel == "never":
         raise FailedPrecondition(

@@ -171,7 +171,7 @@ class ReserveBody(Wire, omit_defaults=True):
 class AmendReservationBody(Wire, omit_defaults=True):
     """PATCH …/reservations/{name}. What is left out stays; all of it happens, or nothing. `count` is in
     hosts; `end` and `duration` say the same thing, so that at most one is given. A new `start` alone moves
-    the window as it is."""
+    the window as it is. `force` is an operator's, against the policy."""
 
     name: str | None = None
     start: str | None = None
@@ -186,7 +186,14 @@ class AmendReservationBody(Wire, omit_defaults=True):
     request_run_max: str | int | None = None
     description: str | None = None
     labels: dict[str, str] | None = None
+    force: bool = False
     dry_run: bool = False
+
+
+class CancelBody(Wire, omit_defaults=True):
+    """POST …/reservations/{name}:cancel. `force` is an operator's, against the policy."""
+
+    force: bool = False
 
 
 class AdviseBody(Wire, omit_defaults=True):

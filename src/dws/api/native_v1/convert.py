@@ -12,7 +12,7 @@ from typing import Final
 from dws.engine import answers
 from dws.engine.commands import Amend, ChangeHosts, Extend, Release, Submit
 from dws.model import request as model
-from dws.model.demand import Alternative, Demand
+from dws.model.demand import ANY_RESERVATION, UNTIL_END, Alternative, Demand
 from dws.model.errors import InvalidArgument
 from dws.model.time import FOREVER
 from dws.model.topology import HostState, Pool, Zone
@@ -55,8 +55,21 @@ def instant(value: str, field: str, default: int) -> int:
     return parse_instant(value, field=field) if value else default
 
 
-def alternative(told: wire.Alternative) -> Alternative:
-    """One acceptable form."""
+def run_length(value: str | int, *, may_be_open: bool) -> int:
+    """Seconds of a run, at least one; UNTIL_END when nothing was told and that `may_be_open`."""
+    if value == "" and may_be_open:
+        return UNTIL_END
+    seconds = duration(value, "duration")
+    if seconds < 1:
+        raise InvalidArgument(
+            f"duration: {seconds} s is not possible, at least 1 s is needed, for example '4h' or '90m'",
+            field="duration",
+        )
+    return seconds
+
+
+def alternative(told: wire.Alternative, *, may_be_open: bool = False) -> Alternative:
+    """One acceptable form; its duration may be left out where it `may_be_open`."""
     accelerator, count = "", told.count
     if told.accelerators:
         if told.machine or told.count:
@@ -74,7 +87,7 @@ def alternative(told: wire.Alternative) -> Alternative:
         raise InvalidArgument(f"count: at most {COUNT_MAX} can be asked for", field="count")
     return Alternative(
         count=count,
-        duration_s=duration(told.duration, "duration"),
+        duration_s=run_length(told.duration, may_be_open=may_be_open),
         shape=told.machine,
         accelerator=accelerator,
         locations=tuple(told.locations),
@@ -82,19 +95,20 @@ def alternative(told: wire.Alternative) -> Alternative:
     )
 
 
-def alternatives(told: list[wire.Alternative]) -> tuple[Alternative, ...]:
+def alternatives(told: list[wire.Alternative], *, may_be_open: bool = False) -> tuple[Alternative, ...]:
     """Acceptable forms, in order of preference."""
     made = []
     for index, each in enumerate(told):
         with under(f"alternatives[{index}]"):
-            made.append(alternative(each))
+            made.append(alternative(each, may_be_open=may_be_open))
     return tuple(made)
 
 
 def demand(told: wire.SubmitRequest | wire.QuoteRequest) -> Demand:
-    """What is wanted."""
+    """What is wanted. In a named reservation it may last until the end of that."""
+    may_be_open = told.reservation not in ("", "any")
     return Demand(
-        alternatives=alternatives(told.alternatives),
+        alternatives=alternatives(told.alternatives, may_be_open=may_be_open),
         not_before=instant(told.not_before, "notBefore", 0),
         not_after=instant(told.not_after, "notAfter", FOREVER),
     )
@@ -136,6 +150,7 @@ def submit(project: str, told: wire.SubmitRequest, call_id: str = "") -> Submit:
         workload=workload(told.workload),
         on_host_loss=host_loss(told.on_host_loss),
         array=told.array,
+        reservation=told.reservation,
         call_id=call_id,
     )
 
@@ -145,7 +160,7 @@ def amend(project: str, name: str, told: wire.AmendRequest, call_id: str = "") -
     return Amend(
         project=project,
         name=name,
-        alternatives=None if told.alternatives is None else alternatives(told.alternatives),
+        alternatives=None if told.alternatives is None else alternatives(told.alternatives, may_be_open=True),
         not_before=None if told.not_before is None else instant(told.not_before, "notBefore", 0),
         not_after=None if told.not_after is None else instant(told.not_after, "notAfter", FOREVER),
         wait_s=None if told.wait is None else duration(told.wait, "wait"),
@@ -198,7 +213,7 @@ def reason(told: plan.Reason) -> wire.Reason:
 def wire_alternative(told: Alternative) -> wire.Alternative:
     """One acceptable form, as it can be sent again."""
     return wire.Alternative(
-        duration=f"{told.duration_s}s",
+        duration="" if told.duration_s == UNTIL_END else f"{told.duration_s}s",
         accelerators=f"{told.accelerator}:{told.count}" if told.accelerator else "",
         machine=told.shape,
         count=told.count if told.shape else 0,
@@ -262,7 +277,7 @@ def forecast(told: plan.Forecast) -> wire.Forecast:
 
 def request(view: answers.RequestView, *, cost: bool = False) -> wire.Request:
     """A request. `cost` says that the view has been reckoned; it is empty otherwise."""
-    row = view.request
+    row, inside = view.request, view.reservation
     return wire.Request(
         id=str(row.id),
         name=row.name,
@@ -289,7 +304,17 @@ def request(view: answers.RequestView, *, cost: bool = False) -> wire.Request:
         exit_code=row.exit_code,
         cost=format_money(view.cost_micros) if cost else "",
         forecast=None if view.forecast is None else forecast(view.forecast),
+        reservation=_reservation(view),
+        reservation_start=format_instant(inside.window.start) if inside else "",
+        reservation_end=format_instant(inside.window.end) if inside else "",
     )
+
+
+def _reservation(view: answers.RequestView) -> str:
+    """The reservation it runs in or has to, as a request may name it."""
+    if view.reservation is not None:
+        return f"{view.reservation.project}/{view.reservation.name}"
+    return "any" if view.request.demand.reservation == ANY_RESERVATION else ""
 
 
 def quote_option(told: plan.QuoteOption, currency: str) -> wire.QuoteOption:

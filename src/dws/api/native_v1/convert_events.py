@@ -12,23 +12,33 @@ from typing import Any, Final
 
 import msgspec
 
-from dws.api.native_v1 import convert
-from dws.engine.answers import RequestView
+from dws.api.native_v1 import convert, convert_reservations
+from dws.engine.answers import RequestView, ReservationView
 from dws.model import events as ev
+from dws.model.series import Series
 from dws.wire import native_v1 as wire
 from dws.wire.timefmt import format_instant
 
 IDS: Final = frozenset({"booking"})
-INSTANTS: Final = frozenset({"start", "ends_at", "not_again_before", "since", "expected_by", "until"})
+INSTANTS: Final = frozenset(
+    {
+        "start", "ends_at", "not_again_before", "since", "expected_by", "until", "lock_at", "cancel_until",
+        "release_at",
+    }
+)  # fmt: skip
 PLAIN: Final = frozenset(
     {
-        "attempt", "cause", "code", "facts", "host", "labels", "lead_s", "may_retry", "message", "pool",
-        "priority", "rank", "ranks", "reason", "requeue", "state", "summary", "version", "what",
+        "attempt", "cause", "code", "count", "description", "facts", "host", "hosts", "idle_s", "labels",
+        "late_s", "lead_s", "may_retry", "message", "name", "pool", "priority", "rank", "ranks", "reason",
+        "requeue", "short", "state", "summary", "time_zone", "version", "what", "zone",
     }
 )  # fmt: skip
 TOLD_OTHERWISE: Final = frozenset(
-    {"request", "grant", "demand", "workload", "instance", "addresses", "on_host_loss", "why"}
-)
+    {
+        "request", "grant", "demand", "workload", "instance", "addresses", "on_host_loss", "why",
+        "reservation", "window", "terms", "series", "day",
+    }
+)  # fmt: skip
 
 
 def event(told: ev.Event) -> wire.Event:
@@ -62,6 +72,17 @@ def _field(name: str, value: Any) -> dict[str, object]:
             return {"request": msgspec.to_builtins(convert.request(RequestView(request=value)))}
         case "grant":
             return {"grant": msgspec.to_builtins(convert.grant(value))}
+        case "reservation":
+            told = convert_reservations.reservation(ReservationView(reservation=value))
+            return {"reservation": msgspec.to_builtins(told)}
+        case "window":
+            return {"start": format_instant(value.start), "end": format_instant(value.end)}
+        case "terms":
+            return convert_reservations.terms(value)
+        case "series":
+            return {"series": _series(value)}
+        case "day":
+            return {"day": value.isoformat()}
         case "instance":
             return {"instance": msgspec.to_builtins(convert.instance(value))}
         case "workload":
@@ -84,6 +105,17 @@ def _field(name: str, value: Any) -> dict[str, object]:
     elif isinstance(value, tuple):
         value = list(value)
     return {_camel(name): value}
+
+
+def _series(told: Series) -> dict[str, object]:
+    return {
+        "id": str(told.id),
+        "name": told.name,
+        "project": told.project,
+        "alternative": msgspec.to_builtins(convert.wire_alternative(told.alternative)),
+        "recurrence": str(told.recurrence),
+        **convert_reservations.terms(told.terms),
+    }
 
 
 def _camel(name: str) -> str:

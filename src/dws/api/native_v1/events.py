@@ -20,7 +20,7 @@ AT_ONCE: Final = 500
 def read(call: Call[None, EventQuery]) -> wire.EventList:
     """Facts behind a number; `lastSeq` is where to go on."""
     query = call.query
-    _check(query.project, query.name)
+    _check(query)
     reached = call.engine.last_seq()
     found = call.engine.events(
         call.who,
@@ -28,6 +28,7 @@ def read(call: Call[None, EventQuery]) -> wire.EventList:
         limit=query.limit,
         project=query.project,
         name=query.name,
+        reservation=query.reservation,
         newest_first=query.newest_first,
     )
     last = max((event.seq for event in found), default=max(reached, query.after))
@@ -37,7 +38,7 @@ def read(call: Call[None, EventQuery]) -> wire.EventList:
 async def follow(call: Call[None, FollowQuery]) -> AsyncIterator[bytes]:
     """Facts as server-sent events, each with its number as id, until the caller or the server goes."""
     context, query = call.context, call.query
-    _check(query.project, query.name)
+    _check(query)
     after = _begin(call)
     while True:
         reached = context.engine.last_seq()
@@ -65,8 +66,14 @@ def _begin(call: Call[None, FollowQuery]) -> int:
 
 
 def _next(call: Call[None, FollowQuery], after: int) -> list[wire.Event]:
+    query = call.query
     found = call.engine.events(
-        call.who, after=after, limit=AT_ONCE, project=call.query.project, name=call.query.name
+        call.who,
+        after=after,
+        limit=AT_ONCE,
+        project=query.project,
+        name=query.name,
+        reservation=query.reservation,
     )
     return [convert_events.event(event) for event in found]
 
@@ -75,9 +82,12 @@ def _sent(event: wire.Event) -> bytes:
     return b"id: %d\ndata: %b\n\n" % (event.seq, msgspec.json.encode(event))
 
 
-def _check(project: str, name: str) -> None:
-    if name and not project:
-        raise InvalidArgument("project: is needed with 'name'", field="project", reason="missingField")
+def _check(query: EventQuery | FollowQuery) -> None:
+    if query.name and query.reservation:
+        raise InvalidArgument("reservation: give either this or 'name'", field="reservation")
+    if (query.name or query.reservation) and not query.project:
+        given = "name" if query.name else "reservation"
+        raise InvalidArgument(f"project: is needed with '{given}'", field="project", reason="missingField")
 
 
 METHODS: Final = (
@@ -85,7 +95,7 @@ METHODS: Final = (
         id="dws.events.list",
         verb="GET",
         path="/dws/v1/events",
-        summary="Recorded facts behind a sequence number; with name those of one request.",
+        summary="Recorded facts behind a sequence number; with name or reservation those of one.",
         query=EventQuery,
         response=wire.EventList,
         handler=read,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from dws.api.native_v1 import events, fleet, logs, requests, system
+from dws.api.native_v1 import calendar, events, fleet, logs, requests, reservations, system
 
 METHODS: Final = (
     *requests.METHODS,
     *logs.METHODS,
+    *reservations.METHODS,
+    *calendar.METHODS,
     *fleet.METHODS,
     *events.METHODS,
     *system.METHODS,

@@ -28,6 +28,25 @@ class ListQuery(Query):
     state: Annotated[str, Meta(description="States, with commas between; all when empty.")] = ""
 
 
+class ReservationsQuery(Query):
+    """GET …/reservations."""
+
+    page_size: Annotated[int, Meta(ge=1, le=PAGE_SIZE_MAX, description="At most so many items.")] = 500
+    page_token: Annotated[str, Meta(description="`nextPageToken` of the page before.")] = ""
+    state: Annotated[str, Meta(description="States, with commas between; all when empty.")] = ""
+    newest_first: Annotated[bool, Meta(description="The newest first.")] = False
+
+
+class CalendarQuery(Query):
+    """GET /dws/v1/calendar."""
+
+    start: Annotated[str, Meta(description="RFC 3339, or `in 1d`; left out: now.")] = ""
+    end: Annotated[str, Meta(description="RFC 3339, or `in 8d`; left out: 14 days later.")] = ""
+    zone: Annotated[str, Meta(description="Only these zones, with commas between.")] = ""
+    pool: Annotated[str, Meta(description="Only these pools, with commas between.")] = ""
+    time_zone: Annotated[str, Meta(description="Whose local times `start` and `end` are.")] = ""
+
+
 class LogQuery(Query):
     """GET …/requests/{name}:logs."""
 
@@ -50,6 +69,7 @@ class EventQuery(Query):
     limit: Annotated[int, Meta(ge=1, le=1_000, description="At most so many events.")] = 500
     project: Annotated[str, Meta(description="Only this project's.")] = ""
     name: Annotated[str, Meta(description="Only this request's; needs `project`.")] = ""
+    reservation: Annotated[str, Meta(description="Only this reservation's; needs `project`.")] = ""
     newest_first: Annotated[bool, Meta(description="The last ones, newest first.")] = False
 
 
@@ -61,6 +81,7 @@ class FollowQuery(Query):
     )
     project: Annotated[str, Meta(description="Only this project's.")] = ""
     name: Annotated[str, Meta(description="Only this request's; needs `project`.")] = ""
+    reservation: Annotated[str, Meta(description="Only this reservation's; needs `project`.")] = ""
 
 
 class UsageQuery(Query):

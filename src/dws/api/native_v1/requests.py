@@ -61,8 +61,9 @@ def extend(call: Call[wire.ExtendRequest, NoQuery]) -> wire.ExtendAnswer:
 
 def quote(call: Call[wire.QuoteRequest, NoQuery]) -> wire.Quote:
     """Ask without asking."""
-    demand = convert.demand(call.body)
-    told = call.engine.quote(call.who, call.project, demand, call.body.priority)
+    body = call.body
+    demand = convert.demand(body)
+    told = call.engine.quote(call.who, call.project, demand, body.priority, body.reservation)
     return convert.quote(told, call.engine.declared_fleet(call.who).currency)
 
 
