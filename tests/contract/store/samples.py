@@ -396,7 +396,7 @@ BODIES: tuple[ev.EventBody, ...] = (
     ev.SeriesBegun(series=a_series(BIG)),
     ev.SeriesAmended(series=a_full_series(BIG)),
     ev.OccurrenceMissed(day=date(2027, 1, 16), start=BIG + 1, cause="pool h100 is full"),
-    ev.SeriesEnded(cause="its last occurrence has been booked"),
+    ev.SeriesEnded(cause="its last occurrence is over"),
     ev.MaintenancePlanned(pool="h100", hosts=("h1", "h2"), window=Span(BIG, BIG + 60)),
     ev.MaintenanceBegun(),
     ev.MaintenanceOver(cause="cancelled"),
