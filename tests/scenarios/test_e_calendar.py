@@ -6,7 +6,7 @@ import pytest
 
 from dws.engine.commands import PlanMaintenance, Seek
 from dws.model import events as ev
-from dws.model.demand import Alternative
+from dws.model.demand import Alternative, Demand
 from dws.model.errors import FailedPrecondition, InvalidArgument, NoRoom
 from dws.model.request import EndReason, RequestState
 from dws.model.reservation import ReservationState
@@ -299,6 +299,20 @@ def test_e17_what_waits_for_a_reservation_that_ends_is_told() -> None:
     world.advance(hours=2)
     assert world.state("second") is RequestState.EXPIRED
     assert "reservation 'a' is over" in world.request("second").end_message
+
+
+def test_a_quote_inside_a_reservation_is_answered_before_it_opens_and_after() -> None:
+    """Asking what one can expect would hang the server."""
+    world = World(f1())
+    world.reserve("r", hosts=2, start=MONDAY_9 + 24 * H, hours=168)
+    world.submit("a", hosts=2, hours=0, reservation="r")
+    until_end = Alternative(shape="a3-highgpu-8g", count=2, duration_s=0)
+    demand = Demand(alternatives=(until_end,))
+    asked = world.engine.quote(ANN, "p", demand, reservation="r").asked
+    assert asked.start is None, "the other one has it until the end"
+    world.cancel("a")
+    asked = world.engine.quote(ANN, "p", demand, reservation="r").asked
+    assert (asked.start, asked.end) == (MONDAY_9 + 24 * H, MONDAY_9 + 192 * H)
 
 
 def test_e18_the_first_window_that_fits_is_found_and_can_be_booked_as_it_is() -> None:

@@ -76,6 +76,7 @@ def build(
         workload=workload,
         on_host_loss=on_host_loss or "",
         array=array,
+        reservation=wish.reservation,
     )
 
 
@@ -144,8 +145,13 @@ def outlook(session: Session, request: Request, *, now: int) -> str:
     from dws.wire.timefmt import render_reason
 
     forecast = request.forecast
+    ends = zones.instant_of(request.reservation_end)
+    inside = ""
+    if ends is not None:
+        at = zones.local_time(ends, session.zone)
+        inside = f"; ends with reservation {request.reservation}, {at}, at the latest"
     if forecast is None:
-        return f"{request.name}: {request.state}"
+        return f"{request.name}: {request.state}{inside}"
     start = zones.instant_of(forecast.expected_start)
     reason = render_reason(forecast.reason.text, forecast.reason.facts, session.zone)
     text = f"{request.name}: place {forecast.place} in line"
@@ -155,7 +161,7 @@ def outlook(session: Session, request: Request, *, now: int) -> str:
             f", expected {zones.relative(start, now=now)} "
             f"({zones.short_time(start, session.zone, now=now)} {session.zone})"
         )
-    return f"{text}; {reason}" if reason else text
+    return f"{text}; {reason}{inside}" if reason else f"{text}{inside}"
 
 
 @click.command()
@@ -174,7 +180,11 @@ def quote(session: Session, wish: Wish, not_before: str, not_after: str, priorit
     """
     earliest, latest = demand.window(session, not_before=not_before, not_after=not_after)
     answer = session.client.quote(
-        *demand.alternatives(wish), not_before=earliest, not_after=latest, priority=priority
+        *demand.alternatives(wish),
+        not_before=earliest,
+        not_after=latest,
+        priority=priority,
+        reservation=wish.reservation,
     )
     session.emit(answer, lambda: quote_table(session, answer))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from dws.cli import zones
-from dws.cli.session import Session
+from dws.cli.session import Session, complete_reservation
 from dws.model.errors import InvalidArgument
 from dws.wire.timefmt import echo_instant, format_duration, format_instant, parse_duration
 
@@ -45,6 +45,7 @@ class Wish:
     locations: tuple[str, ...]
     within: str
     others: tuple[str, ...]
+    reservation: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -57,16 +58,12 @@ def alternatives(wish: Wish) -> list[Alternative]:
     """The alternatives asked for, in order. Raises UsageError saying what is missing."""
     from dws.wire.native_v1 import Alternative
 
-    if bool(wish.accelerators) == bool(wish.machine):
-        raise click.UsageError(
-            "say what you want: either --accelerators TYPE:COUNT (for example h100:16) "
-            "or --machine TYPE --count N"
-        )
-    if wish.accelerators and wish.count is not None:
-        raise click.UsageError("--count goes with --machine; write --accelerators TYPE:COUNT")
-    if not wish.duration:
+    check_what(wish)
+    until_end = wish.reservation not in ("", "any")
+    if not wish.duration and not until_end:
         raise click.UsageError("say for how long: --for DURATION, for example --for 4h")
-    _check(wish.accelerators, wish.duration)
+    if wish.duration:
+        parse_duration(wish.duration, field="for")
     first = Alternative(
         duration=wish.duration,
         accelerators=wish.accelerators,
@@ -78,12 +75,20 @@ def alternatives(wish: Wish) -> list[Alternative]:
     return [first, *(parse_alternative(text, duration=wish.duration) for text in wish.others)]
 
 
-def _check(accelerators: str, duration: str) -> None:
-    if accelerators and not _AMOUNT.fullmatch(accelerators):
-        raise InvalidArgument(
-            f"accelerators: '{accelerators}' is not TYPE:COUNT, such as 'h100:16'", field="accelerators"
+def check_what(wish: Wish) -> None:
+    """Raises UsageError or InvalidArgument unless it says what, and how many, in one way."""
+    if bool(wish.accelerators) == bool(wish.machine):
+        raise click.UsageError(
+            "say what you want: either --accelerators TYPE:COUNT (for example h100:16) "
+            "or --machine TYPE --count N"
         )
-    parse_duration(duration, field="for")
+    if wish.accelerators and wish.count is not None:
+        raise click.UsageError("--count goes with --machine; write --accelerators TYPE:COUNT")
+    if wish.accelerators and not _AMOUNT.fullmatch(wish.accelerators):
+        raise InvalidArgument(
+            f"accelerators: '{wish.accelerators}' is not TYPE:COUNT, such as 'h100:16'",
+            field="accelerators",
+        )
 
 
 def parse_alternative(text: str, *, duration: str) -> Alternative:
@@ -96,7 +101,8 @@ def parse_alternative(text: str, *, duration: str) -> Alternative:
             f"--or '{text}' is not understood; write for example {OR_EXAMPLE} or '2 x a3-highgpu-8g for 4h'"
         )
     said = match["duration"] or duration
-    parse_duration(said, field="or")
+    if said:
+        parse_duration(said, field="or")
     return Alternative(
         duration=said,
         accelerators=match["accelerators"] or "",
@@ -132,7 +138,9 @@ def amended(request: Request, wish: Wish) -> list[Alternative]:
 def words(alternative: Alternative) -> str:
     """An alternative as a sentence that `--or` would read again."""
     what = alternative.accelerators or f"{alternative.count} x {alternative.machine}"
-    text = f"{what} for {format_duration(parse_duration(alternative.duration))}"
+    text = what
+    if alternative.duration:
+        text += f" for {format_duration(parse_duration(alternative.duration))}"
     if alternative.locations:
         text += f" in {','.join(alternative.locations)}"
     return f"{text} within {alternative.within}" if alternative.within else text
@@ -179,6 +187,28 @@ def demand_options(command: F) -> F:
     return inner  # type: ignore[return-value]
 
 
+def only(*names: str) -> Callable[[F], F]:
+    """Some of the options that say what is wanted, given to the command as `wish`."""
+    import functools
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def inner(
+            *args: Any, zone_names: tuple[str, ...] = (), regions: tuple[str, ...] = (), **kwargs: Any
+        ) -> Any:
+            nothing: dict[str, Any] = {"accelerators": "", "machine": "", "count": None, "within": ""}
+            said = {name: kwargs.pop(name, value) for name, value in nothing.items()}
+            wish = Wish(locations=(*zone_names, *regions), duration="", others=(), **said)
+            return command(*args, wish=wish, **kwargs)
+
+        for option, name in reversed(list(zip(_DEMAND, _NAMES, strict=True))):
+            if name in names:
+                inner = option(inner)
+        return inner  # type: ignore[return-value]
+
+    return decorate
+
+
 def window_options(command: F) -> F:
     """`--not-before` and `--not-after`."""
     for option in reversed(_WINDOW):
@@ -186,7 +216,8 @@ def window_options(command: F) -> F:
     return command
 
 
-_WISHES: Final = ("accelerators", "duration", "machine", "count", "within", "others")
+_WISHES: Final = ("accelerators", "duration", "machine", "count", "within", "others", "reservation")
+_NAMES: Final = ("accelerators", "for", "machine", "count", "zone", "region", "within", "reservation", "or")
 _DEMAND: Final = (
     click.option("--accelerators", default="", metavar="TYPE:COUNT", help="For example h100:16."),
     click.option("--for", "duration", default="", metavar="DURATION", help="For how long: 4h, 90m, 1d12h."),
@@ -195,6 +226,14 @@ _DEMAND: Final = (
     click.option("--zone", "zone_names", multiple=True, metavar="ZONE", help="Only in this zone."),
     click.option("--region", "regions", multiple=True, metavar="REGION", help="Only in this region."),
     click.option("--within", default="", metavar="LEVEL", help="All within one domain, such as block."),
+    click.option(
+        "--reservation",
+        default="",
+        metavar="NAME",
+        shell_complete=complete_reservation,
+        help="Run in this reservation (PROJECT/NAME for another project's), or in 'any'; without --for "
+        "until its end.",
+    ),
     click.option(
         "--or",
         "others",

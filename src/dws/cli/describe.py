@@ -89,6 +89,14 @@ def _round(events: list[Event], at: int) -> tuple[int, int]:
     return 1, 1
 
 
+def _inside(session: Session, request: Request) -> str:
+    """The reservation it runs in, or has to, and until when at the latest."""
+    ends = zones.instant_of(request.reservation_end)
+    if ends is None:
+        return request.reservation
+    return f"{request.reservation}, until {zones.local_time(ends, session.zone)} at the latest"
+
+
 def _about(session: Session, request: Request) -> list[tuple[str, str]]:
     now, forecast = session.now, request.forecast
     labels = ", ".join(f"{k}={v}" for k, v in sorted(request.labels.items()))
@@ -100,6 +108,7 @@ def _about(session: Session, request: Request) -> list[tuple[str, str]]:
         ("Id", request.id),
         ("State", state),
         ("Wants", ", or ".join(demand.words(a) for a in request.alternatives)),
+        ("Reservation", _inside(session, request)),
         ("Not before", _full(session, request.not_before)),
         ("Not after", _full(session, request.not_after)),
         ("Priority", str(request.priority)),
@@ -182,6 +191,7 @@ def explain(session: Session, name: str) -> None:
             not_before=request.not_before,
             not_after=request.not_after,
             priority=request.priority,
+            reservation=request.reservation,
         )
     session.emit(
         {"request": request, "quote": quote},

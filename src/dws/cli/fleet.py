@@ -12,6 +12,7 @@ import click
 
 from dws.cli import zones
 from dws.cli.groups import DefaultGroup
+from dws.cli.maintenance import maintenance
 from dws.cli.session import Session, with_session
 from dws.model.errors import InvalidArgument
 from dws.wire.timefmt import echo_instant, format_instant
@@ -241,3 +242,6 @@ def repair(session: Session, hosts: tuple[str, ...], reason: str, yes: bool, dry
       dws fleet repair h003 --yes
     """
     _change(session, hosts, "READY", reason=reason, yes=yes, dry_run=dry_run)
+
+
+fleet.add_command(maintenance)

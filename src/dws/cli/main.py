@@ -24,6 +24,15 @@ SECTIONS: Final = {
         "submit": ("dws.cli.ask:submit", "Ask for capacity and return at once; prints the name."),
         "quote": ("dws.cli.ask:quote", "When, until when and for how much, without asking."),
     },
+    "Book ahead": {
+        "reserve": ("dws.cli.reserve:reserve", "Book a block of capacity from then until then."),
+        "advise": ("dws.cli.reserve:advise", "Windows that could be booked, best first."),
+        "calendar": ("dws.cli.calendar:calendar", "What is booked and what is free, as a picture."),
+        "reservations": ("dws.cli.reservations:reservations", "List, change and end what was booked."),
+        "series": ("dws.cli.series:series", "Reservations that repeat."),
+        "approve": ("dws.cli.reservations:approve", "Say yes to a reservation."),
+        "decline": ("dws.cli.reservations:decline", "Say no to a reservation."),
+    },
     "Look": {
         "queue": ("dws.cli.queue:queue", "Who waits, in line order, and when each can expect to start."),
         "list": ("dws.cli.requests:list_requests", "Requests, newest first."),

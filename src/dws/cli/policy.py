@@ -18,6 +18,21 @@ if TYPE_CHECKING:
     from dws.planner.options import PolicyOptions
 
 
+def named(name: str) -> PolicyOptions:
+    """The preset of that name, else the policy in a file. Raises InvalidArgument when it is neither."""
+    from dws.planner.options import PRESETS
+
+    if name in PRESETS:
+        return PRESETS[name]
+    path = Path(name)
+    if not path.is_file():
+        raise InvalidArgument(
+            f"policy: '{name}' is neither a file nor one of the presets {', '.join(PRESETS)}",
+            field="policy",
+        )
+    return load(path)
+
+
 def load(path: Path) -> PolicyOptions:
     """The policy in a file. Raises InvalidArgument naming the file and the setting."""
     try:

@@ -59,7 +59,7 @@ def _usage_table(session: Session, answer: Usage) -> str:
             line.principal,
             line.request + ("*" if line.open else ""),
             line.accelerator or line.machine,
-            line.kind.lower(),
+            line.kind.lower().replace("reserved_idle", "reserved, idle").replace("_", " "),
             zones.rough(line.seconds),
             f"{line.accelerator_s / 3600:.1f}",
             line.cost,

@@ -139,6 +139,8 @@ def amend(
     """
     from dws.wire.native_v1 import AmendRequest
 
+    if wish.reservation:
+        raise click.UsageError("a request keeps to its reservation; cancel it and submit another")
     alternatives = None if wish.is_empty else demand.amended(session.client.get(name), wish)
     earliest, latest = demand.window(session, not_before=not_before, not_after=not_after)
     change = AmendRequest(

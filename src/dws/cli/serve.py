@@ -51,10 +51,11 @@ COLLECT_AFTER: Final = (50_000, 20, 100)
 )
 @click.option(
     "--policy",
-    "policy_file",
-    default=None,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML file with settings of the policy.",
+    "policy_name",
+    default="default",
+    show_default=True,
+    metavar="FILE|NAME",
+    help="TOML file with settings of the policy, or a preset: default, seed, google.",
 )
 @click.option(
     "--backends",
@@ -84,7 +85,7 @@ def serve(
     start: str,
     speed: float,
     accelerators: str,
-    policy_file: Path | None,
+    policy_name: str,
     backends_file: Path | None,
     names: tuple[str, ...],
     tls_cert: str | None,
@@ -101,7 +102,6 @@ def serve(
       dws serve --accelerators h100:4 --listen 127.0.0.1:8471
     """
     from dws.bootstrap import Settings, default_state_dir, read_backends
-    from dws.planner.options import DEFAULT_POLICY
     from dws.telemetry import logging
 
     host, port = address_of(listen)
@@ -121,7 +121,7 @@ def serve(
         start=_instant(start) if start else None,
         speed=speed,
         accelerators=accelerators,
-        policy=policy.load(policy_file) if policy_file else DEFAULT_POLICY,
+        policy=policy.named(policy_name),
         backends=read_backends(backends_file) if backends_file else {},
     )
     door = Door(host=host, port=port, names=names, tls_cert=tls_cert, tls_key=tls_key)

@@ -186,6 +186,15 @@ _SERVER: Final = (
 
 def complete_request(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Names of requests on the server that begin with what is typed; none when it does not answer soon."""
+    return _complete(ctx, incomplete, lambda client: [r.name for r in client.page(page_size=200).items])
+
+
+def complete_reservation(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The same for names of reservations."""
+    return _complete(ctx, incomplete, lambda client: [r.name for r in client.reservations()])
+
+
+def _complete(ctx: click.Context, incomplete: str, names: Callable[[Client], list[str]]) -> list[str]:
     from dws.client import Client
 
     machine = ctx.find_root().obj or Machine()
@@ -199,12 +208,12 @@ def complete_request(ctx: click.Context, _param: click.Parameter, incomplete: st
             pause=lambda _s: None,
         )
         with client:
-            names = [r.name for r in client.page(page_size=200).items]
+            found = names(client)
     except Exception:  # a completion that fails must not write into the line being typed
         if os.environ.get("DWS_DEBUG"):
             raise
         return []
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in found if name.startswith(incomplete)]
 
 
 def request_argument(**how: Any) -> Callable[[F], F]:

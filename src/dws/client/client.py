@@ -21,6 +21,7 @@ from urllib.parse import quote as quoted
 import msgspec
 
 from dws.client import whereabouts
+from dws.client.calendar import CalendarCalls
 from dws.client.transport import NoServer, Transport, server_sent
 from dws.wire import native_v1 as wire
 
@@ -36,7 +37,7 @@ PAGE_SIZE: Final = 500
 LOG_CHUNK_BYTES: Final = 65_536
 
 
-class Client:
+class Client(CalendarCalls):
     """A connection to a server.
 
     Finds address and token by itself when they are not given (see `dws.client.whereabouts`).
@@ -95,6 +96,7 @@ class Client:
         priority: int = 0,
         labels: dict[str, str] | None = None,
         on_host_loss: str = "",
+        reservation: str = "",
         project: str | None = None,
     ) -> wire.Request:
         """Ask for capacity, alternatives in order of preference; with a command it is run there.
@@ -119,6 +121,7 @@ class Client:
             labels=labels or {},
             workload=workload,
             on_host_loss=on_host_loss,
+            reservation=reservation,
         )
         return self.submit_all(ask, project=project)[0]
 
@@ -155,6 +158,7 @@ class Client:
         not_before: str = "",
         not_after: str = "",
         priority: int = 0,
+        reservation: str = "",
         project: str | None = None,
     ) -> wire.Quote:
         """When, until when and for how much, without asking. Holds nothing."""
@@ -163,6 +167,7 @@ class Client:
             not_before=not_before,
             not_after=not_after,
             priority=priority,
+            reservation=reservation,
         )
         path = f"{ROOT}/projects/{quoted(project or self.project, safe='')}:quote"
         return self._transport.call("POST", path, wire.Quote, body=ask)

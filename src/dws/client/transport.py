@@ -42,7 +42,7 @@ def _classes() -> dict[str, type[errors.DwsError]]:
 
 
 _BY_CODE = _classes()
-_BY_REASON = {errors.NeverFits.reason: errors.NeverFits}
+_BY_REASON = {errors.NeverFits.reason: errors.NeverFits, errors.NoRoom.reason: errors.NoRoom}
 _BY_STATUS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 503: "UNAVAILABLE"}
 
 
@@ -130,6 +130,13 @@ class Transport:
             return msgspec.json.decode(response.content or b"{}", type=answer)
         except msgspec.MsgspecError as error:
             raise errors.DwsError(f"{self.address} answers {path} with something else: {error}") from None
+
+    def text(self, path: str) -> str:
+        """Get what is not JSON. Raises as `call`."""
+        response = self._send("GET", path, {}, None, once=False)
+        if response.status_code >= 400:
+            raise error_from(response.status_code, response.content)
+        return response.text
 
     def _send(
         self, method: str, path: str, params: dict[str, str], content: bytes | None, *, once: bool

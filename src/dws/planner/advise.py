@@ -103,6 +103,9 @@ def _option(
     candidate = _candidate_of(snapshot, request, told)
     placement = told.placement
     start = placement.start if placement else None
+    duration_s = placement.duration_s if placement else 0  # inside a reservation it may be until the end
+    if candidate is not None and not duration_s:
+        duration_s = candidate.duration_s
     first = request.demand.alternatives[0]
     if candidate is None:
         return QuoteOption(
@@ -124,13 +127,13 @@ def _option(
         shape=candidate.pool.shape.name,
         count=candidate.count,
         accelerators=candidate.accelerators,
-        duration_s=candidate.duration_s,
+        duration_s=duration_s,
         zone=candidate.pool.zone,
         pool=candidate.pool.name,
         within=candidate.within,
         start=start,
-        end=None if start is None else start + candidate.duration_s,
-        cost_micros=candidate.cost_micros,
+        end=None if start is None else start + duration_s,
+        cost_micros=candidate.cost_micros_of(duration_s),
         reason=told.reason if start is None else None,
     )
 

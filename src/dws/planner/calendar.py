@@ -106,13 +106,13 @@ class PoolCalendar:
             for unit in part.units:
                 if not self._busy[unit] and unit not in self._unready:
                     self._idle[part.cell] -= 1
-                self._busy[unit] = True
+                self._busy[unit] += 1  # counted: maintenance may begin where something still runs
 
     def _vacate(self, parts: tuple[Part, ...]) -> None:
         for part in parts:
             for unit in part.units:
-                self._busy[unit] = False
-                if unit not in self._unready:
+                self._busy[unit] -= 1
+                if not self._busy[unit] and unit not in self._unready:
                     self._idle[part.cell] += 1
 
     def set_hosts(self, unready: Mapping[int, HostStatus]) -> None:
@@ -331,7 +331,10 @@ class PoolCalendar:
         before: int,
         held: kernels.Ints | None = None,
     ) -> tuple[int, tuple[Part, ...]] | None:
-        """As `earliest`, for units free from the start until `end`."""
+        """As `earliest`, for units free from the start until `end`, which lies behind it."""
+        before = min(before, end - 1)
+        if before < after:
+            return None
         changes = self._times[: self._rows]
         instants = [after, *changes[(changes > after) & (changes <= before)].tolist()]
         for at in instants:

@@ -66,11 +66,10 @@ class Candidate:
         """Accelerator-seconds booked, a host without accelerators counting as one."""
         return self.count * max(1, self.pool.shape.accelerators) * self.length_s
 
-    @property
-    def cost_micros(self) -> int:
-        """What the whole duration costs."""
+    def cost_micros_of(self, duration_s: int) -> int:
+        """What so many seconds cost."""
         units = self.count * max(1, self.pool.shape.accelerators)
-        return self.pool.price_micros_per_hour * units * self.duration_s // 3600
+        return self.pool.price_micros_per_hour * units * duration_s // 3600
 
 
 def candidates(demand: Demand, fleet: Fleet) -> tuple[Candidate, ...]:

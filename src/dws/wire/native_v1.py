@@ -220,6 +220,57 @@ class DeclineBody(Wire, omit_defaults=True):
     reason: str = ""
 
 
+class RepeatBody(Wire, omit_defaults=True):
+    """POST …/projects/{project}/series. `every` is a recurrence in words: "weekday 20:00-06:00 Europe/Berlin
+    until 2027-03-01". What each occurrence books is told as in `ReserveBody`. With `mayMiss` occurrences
+    that do not fit are missed openly; else nothing is booked when one does not fit."""
+
+    name: str
+    every: str
+    accelerators: str = ""
+    machine: str = ""
+    count: int = 0
+    locations: list[str] = []
+    within: str | None = None
+    shares: list[Share] = []
+    specific_only: bool = True
+    at_end: str = ""
+    description: str = ""
+    labels: dict[str, str] = {}
+    may_miss: bool = False
+
+
+class AmendSeriesBody(Wire, omit_defaults=True):
+    """PATCH …/series/{name}: from now on. What is left out stays; occurrences that have not started are
+    booked anew, in one step."""
+
+    every: str | None = None
+    count: int | None = None
+    description: str | None = None
+    may_miss: bool = False
+
+
+class LeaveOutBody(Wire, omit_defaults=True):
+    """POST …/series/{name}:leaveOut. `day` is the one on which the occurrence starts, 2027-01-25."""
+
+    day: str
+
+
+class MaintenanceBody(Wire, omit_defaults=True):
+    """POST /dws/v1/maintenance. Without `confirm` only told whom it touches; with `force` planned also when
+    it touches somebody. `end` or `duration` says until when."""
+
+    name: str
+    hosts: list[str]
+    start: str
+    end: str = ""
+    duration: str | int = ""
+    time_zone: str = ""
+    reason: str = ""
+    force: bool = False
+    confirm: bool = False
+
+
 # --- what is answered -------------------------------------------------------------------------
 
 
@@ -512,6 +563,79 @@ class ReservationList(Answer):
 
     items: list[Reservation]
     next_page_token: str = ""
+
+
+class Occurrence(Answer):
+    """One occurrence that lies ahead; `reservation` and `state` are empty while it is not booked. `note`
+    says how a change of the clocks touches it."""
+
+    day: str
+    start: str
+    end: str
+    note: str
+    reservation: str
+    state: str
+
+
+class Missed(Answer):
+    """An occurrence that could not be booked."""
+
+    day: str
+    start: str
+    cause: str
+
+
+class Series(Answer):
+    """The same reservation again and again; `every` says when, `bookedUntil` how far it has been booked."""
+
+    id: str
+    name: str
+    project: str
+    principal: str
+    state: str
+    every: str
+    time_zone: str
+    accelerators: str
+    machine: str
+    count: int
+    locations: list[str]
+    within: str | None
+    description: str
+    booked_until: str
+    upcoming: list[Occurrence]
+    missed: list[Missed]
+
+
+class SeriesList(Answer):
+    """Every series the caller may see."""
+
+    items: list[Series]
+
+
+class Maintenance(Answer):
+    """A maintenance window that is not over."""
+
+    id: str
+    name: str
+    pool: str
+    hosts: list[str]
+    start: str
+    end: str
+    reason: str
+    begun: bool
+
+
+class MaintenanceAnswer(Answer):
+    """Whom a window touches, and the window once it is confirmed."""
+
+    affected: list[Affected]
+    window: Maintenance | None
+
+
+class MaintenanceList(Answer):
+    """Every window that is not over."""
+
+    items: list[Maintenance]
 
 
 class WindowOption(Answer):

@@ -364,17 +364,19 @@ def hosts_changed(told: answers.HostChange) -> wire.ChangeHostsAnswer:
     return wire.ChangeHostsAnswer(
         hosts=list(told.hosts),
         state=HostState(told.state).value,
-        affected=[
-            wire.Affected(
-                name=each.request.name,
-                project=each.request.project,
-                state=each.request.state.value,
-                effect=each.effect,
-                hosts=list(each.hosts),
-            )
-            for each in told.affected
-        ],
+        affected=[affected(each) for each in told.affected],
         confirmed=told.confirmed,
+    )
+
+
+def affected(told: answers.Affected) -> wire.Affected:
+    """One request or reservation that a change touches."""
+    return wire.Affected(
+        name=told.request.name,
+        project=told.request.project,
+        state=told.request.state.value,
+        effect=told.effect,
+        hosts=list(told.hosts),
     )
 
 

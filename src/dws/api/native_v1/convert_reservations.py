@@ -59,16 +59,10 @@ def reserve(project: str, told: wire.ReserveBody, now: int, call_id: str = "") -
     return Reserve(
         project=project,
         name=told.name,
-        alternative=_alternative(told, length),
+        alternative=what(told, length),
         start=start,
         start_in_s=start_in_s,
-        terms=Terms(
-            shares=_shares(told.shares),
-            specific_only=told.specific_only,
-            at_end=_at_end(told.at_end or AtEnd.DELETE.value),
-            request_hosts_max=told.request_hosts_max,
-            request_run_max_s=convert.duration(told.request_run_max, "requestRunMax"),
-        ),
+        terms=terms_of(told),
         description=told.description,
         labels=told.labels,
         time_zone=told.time_zone,
@@ -90,7 +84,8 @@ def _length(told: str | int) -> int:
     return length
 
 
-def _alternative(told: wire.ReserveBody | wire.AdviseBody, length: int) -> Alternative:
+def what(told: wire.ReserveBody | wire.AdviseBody | wire.RepeatBody, length: int) -> Alternative:
+    """What is to be booked, for `length` seconds."""
     return convert.alternative(
         wire.Alternative(
             duration=length,
@@ -100,6 +95,20 @@ def _alternative(told: wire.ReserveBody | wire.AdviseBody, length: int) -> Alter
             locations=told.locations,
             within=told.within,
         )
+    )
+
+
+def terms_of(told: wire.ReserveBody | wire.RepeatBody) -> Terms:
+    """How it may be used."""
+    bounds = (0, 0)
+    if isinstance(told, wire.ReserveBody):
+        bounds = told.request_hosts_max, convert.duration(told.request_run_max, "requestRunMax")
+    return Terms(
+        shares=_shares(told.shares),
+        specific_only=told.specific_only,
+        at_end=_at_end(told.at_end or AtEnd.DELETE.value),
+        request_hosts_max=bounds[0],
+        request_run_max_s=bounds[1],
     )
 
 
@@ -184,7 +193,7 @@ def seek(project: str, told: wire.AdviseBody, now: int) -> Seek:
 
     return Seek(
         project=project,
-        alternative=_alternative(told, shortest),
+        alternative=what(told, shortest),
         start_from=at(told.start_from, "startFrom", now),
         start_to=at(told.start_to, "startTo", FOREVER),
         min_s=shortest,

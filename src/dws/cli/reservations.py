@@ -1,0 +1,247 @@
+"""`dws reservations`: list, describe, change and end what was booked; `dws approve` and `dws decline`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dws.cli import zones
+from dws.cli.groups import DefaultGroup
+from dws.cli.reserve import window_lines
+from dws.cli.session import Session, complete_reservation, with_session
+from dws.wire.timefmt import echo_instant, format_instant
+
+if TYPE_CHECKING:
+    from dws.wire.native_v1 import Reservation, Share
+
+name_argument = click.argument("name", shell_complete=complete_reservation)
+
+
+@click.group(cls=DefaultGroup, default="list")
+def reservations() -> None:
+    """What was booked ahead: list, describe, change, end.
+
+    \b
+    Example:
+      dws reservations list
+    """
+
+
+@reservations.command("list")
+@with_session
+@click.option("--state", default="", metavar="STATE,...", help="Only in these states.")
+@click.option("--all", "everything", is_flag=True, help="Of every project you may see, and what is over.")
+def list_reservations(session: Session, state: str, everything: bool) -> None:
+    """Reservations, the newest first; what is over only when asked for.
+
+    \b
+    Example:
+      dws reservations list --all
+    """
+    project = "-" if everything else None
+    found = list(session.client.reservations(state=state, newest_first=True, project=project))
+    if not state and not everything:
+        found = [r for r in found if r.state not in ("ENDED", "CANCELLED", "DECLINED")]
+    value = {"items": found, "nextPageToken": ""}
+    session.emit(value, lambda: _table(session, found))
+
+
+def _table(session: Session, found: list[Reservation]) -> str:
+    from dws.cli.output import table
+
+    if not found:
+        return "Nothing is booked. 'dws reserve --help' shows how to."
+    rows = []
+    for row in found:
+        start, end = zones.instant_of(row.start) or 0, zones.instant_of(row.end) or 0
+        rows.append(
+            [
+                row.name,
+                f"{row.state}{f' (short {row.short})' if row.short else ''}",
+                f"{row.count} x {row.machine}",
+                row.zone,
+                zones.short_time(start, session.zone, now=session.now),
+                zones.rough(end - start),
+                f"{row.in_use}/{row.count}",
+            ]
+        )
+    headers = ["NAME", "STATE", "MACHINES", "ZONE", "STARTS", "LENGTH", "USED"]
+    return table(headers, rows, right=["USED"], caption=f"\nTimes in {session.zone}.")
+
+
+@reservations.command()
+@with_session
+@name_argument
+def describe(session: Session, name: str) -> None:
+    """Everything about a reservation: window, hosts, terms, what runs and waits in it.
+
+    \b
+    Example:
+      dws reservations describe spring-run
+    """
+    row = session.client.reservation(name)
+    session.emit(row, lambda: _described(session, row))
+
+
+def _share(share: Share) -> str:
+    return f"{share.project}:{share.hosts_max}" if share.hosts_max else share.project
+
+
+def _waiting(row: Reservation) -> str:
+    waits = {0: "", 1: ", 1 request waits inside"}.get(row.waiting, f", {row.waiting} requests wait inside")
+    return f"{row.in_use} of {row.count} hosts{waits}"
+
+
+def _described(session: Session, row: Reservation) -> str:
+    from dws.cli.output import facts, table
+
+    pairs = [
+        ("Name", f"{row.project}/{row.name}"),
+        ("State", row.state + (f", DEGRADED: lacks {row.short} of {row.count} hosts" if row.short else "")),
+        ("What", f"{row.count} x {row.machine} in {row.zone} ({row.pool})"),
+        ("Window", "\n".join(window_lines(session, row))),
+        ("Used", _waiting(row)),
+        ("Hosts", ", ".join(row.hosts)),
+        ("Shared with", ", ".join(_share(s) for s in row.shares)),
+        ("Who may use it", "work that names it" if row.specific_only else "any work of its projects"),
+        ("Series", row.series),
+        ("Description", row.description),
+        ("Cost", row.cost),
+        ("Ended", row.end_message),
+    ]
+    for title, text in (
+        ("Can be changed until", row.lock_at),
+        ("Can be cancelled until", row.cancel_until),
+        ("To be approved by", row.approve_by),
+        ("Idle since", row.idle_since),
+    ):
+        instant = zones.instant_of(text)
+        if instant is not None:
+            pairs.append((title, zones.local_time(instant, session.zone)))
+    shown = facts([(k, v.replace("\n", "; ")) for k, v in pairs if v])
+    if not row.inside:
+        return shown
+    inside = []
+    for i in row.inside:
+        at = zones.instant_of(i.ends_at)
+        until = "" if at is None else zones.local_time(at, session.zone)
+        inside.append([f"{i.project}/{i.name}", i.state, str(i.hosts), until])
+    return f"{shown}\n\n{table(['INSIDE', 'STATE', 'HOSTS', 'UNTIL'], inside)}"
+
+
+@reservations.command()
+@with_session
+@name_argument
+@click.option("--name", "new_name", default=None, help="A new name.")
+@click.option("--start", default=None, metavar="TIME", help="A new start; alone it moves the window.")
+@click.option("--until", "end", default=None, metavar="TIME", help="A new end.")
+@click.option("--for", "duration", default=None, metavar="DURATION", help="A new length.")
+@click.option("--count", type=click.IntRange(min=1), default=None, help="So many machines.")
+@click.option("--description", default=None, help="A new description.")
+@click.option("--force", is_flag=True, help="As an operator, against the policy.")
+@click.option("--dry-run", is_flag=True, help="Only say how it would be.")
+def amend(session: Session, name: str, *, start: str | None, end: str | None, **change: Any) -> None:
+    """Change size, window or name in one step: what it has is given up only for what it gets.
+
+    An open one can be extended (--until, --for), grown and shrunk.
+
+    \b
+    Example:
+      dws reservations amend spring-run --for 9d --dry-run
+    """
+    from dws.wire.native_v1 import AmendReservationBody
+
+    body = AmendReservationBody(
+        start=_moment(session, "start", start),
+        end=_moment(session, "until", end),
+        name=change["new_name"],
+        duration=change["duration"],
+        count=change["count"],
+        description=change["description"],
+        force=change["force"],
+        dry_run=change["dry_run"],
+    )
+    told = session.client.amend_reservation(name, body)
+    session.emit(told, lambda: _described(session, told.reservation))
+
+
+def _moment(session: Session, field: str, text: str | None) -> str | None:
+    """As the API wants it, echoed before it is sent; None when nothing was said."""
+    if text is None:
+        return None
+    at = zones.parse_when(text, session.zone, server_now=session.now, field=field)
+    session.say(f"{field}: {echo_instant(at, session.zone)}")
+    return format_instant(at)
+
+
+@reservations.command()
+@with_session
+@name_argument
+@click.option("--force", is_flag=True, help="As an operator, against the policy.")
+def cancel(session: Session, name: str, force: bool) -> None:
+    """Stop wanting one that has not started.
+
+    \b
+    Example:
+      dws reservations cancel spring-run
+    """
+    row = session.client.cancel_reservation(name, force=force)
+    session.emit(row, lambda: f"{row.name}: {row.state}")
+
+
+@reservations.command()
+@with_session
+@name_argument
+def release(session: Session, name: str) -> None:
+    """Give an open one back early; what runs in it is stopped.
+
+    \b
+    Example:
+      dws reservations release spring-run
+    """
+    row = session.client.release_reservation(name)
+    session.emit(row, lambda: f"{row.name}: {row.state}")
+
+
+@reservations.command()
+@with_session
+@name_argument
+def delete(session: Session, name: str) -> None:
+    """Put the record of one that is over away.
+
+    \b
+    Example:
+      dws reservations delete spring-run
+    """
+    session.client.delete_reservation(name)
+    session.emit({}, lambda: "")
+
+
+@click.command()
+@with_session
+@name_argument
+def approve(session: Session, name: str) -> None:
+    """Say yes to a reservation that waits for approval.
+
+    \b
+    Example:
+      dws approve spring-run --project vision
+    """
+    row = session.client.approve(name)
+    session.emit(row, lambda: f"{row.name}: {row.state}")
+
+
+@click.command()
+@with_session
+@name_argument
+@click.option("--reason", default="", help="Told to its owner.")
+def decline(session: Session, name: str, reason: str) -> None:
+    """Say no to a reservation that waits for approval.
+
+    \b
+    Example:
+      dws decline spring-run --project vision --reason "no budget"
+    """
+    row = session.client.decline(name, reason=reason)
+    session.emit(row, lambda: f"{row.name}: {row.state}")

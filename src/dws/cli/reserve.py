@@ -1,0 +1,291 @@
+"""Booking ahead: `dws reserve` and `dws advise`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dws.cli import demand, zones
+from dws.cli.demand import Wish
+from dws.cli.exits import Exit
+from dws.cli.session import Session, with_session
+from dws.model.errors import NoRoom
+from dws.wire.timefmt import FromNow, echo_instant, parse_duration, parse_moment, render_reason
+
+if TYPE_CHECKING:
+    from dws.wire.native_v1 import Advice, Reservation, Reserved, Series, Share
+
+what_options = demand.only("accelerators", "machine", "count", "zone", "region", "within")
+
+
+@click.command()
+@with_session
+@click.argument("name")
+@what_options
+@click.option("--start", default="", metavar="TIME", help="'2027-01-11 09:00' in your zone (--tz), or +5m.")
+@click.option("--in", "start_in", default="", metavar="DURATION", help="Start so long from now instead.")
+@click.option("--for", "duration", default="", metavar="DURATION", help="For how long: 7d, 12h.")
+@click.option("--until", default="", metavar="TIME", help="Until when, instead of --for.")
+@click.option("--every", default="", metavar="WHEN", help='A series: "weekday 20:00-06:00 ZONE until DATE".')
+@click.option("--may-miss", is_flag=True, help="With --every: skip occurrences that do not fit.")
+@click.option("--share", "shares", multiple=True, metavar="PROJECT[:HOSTS]", help="Who may use it too.")
+@click.option("--any-may-use", is_flag=True, help="Also work that does not name it.")
+@click.option(
+    "--at-end",
+    type=click.Choice(["stop", "delete"]),
+    default="delete",
+    show_default=True,
+    help="What becomes of instances that still run at its end.",
+)
+@click.option("--description", default="", help="What it is for.")
+@click.option("--label", multiple=True, metavar="KEY=VALUE", help="Label; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="Only say how it would be.")
+def reserve(
+    session: Session,
+    name: str,
+    wish: Wish,
+    *,
+    start: str,
+    start_in: str,
+    duration: str,
+    until: str,
+    every: str,
+    may_miss: bool,
+    dry_run: bool,
+    **terms: Any,
+) -> int | None:
+    """Book a block of capacity ahead, or the same again and again.
+
+    Checked at once against everything that is promised: booked, or refused with the nearest windows that
+    would fit. Work uses it by naming it: 'dws submit --reservation NAME'.
+
+    \b
+    Examples:
+      dws reserve spring-run --accelerators h100:64 --zone us-central1-a --start "2027-01-11 09:00" --for 7d
+      dws reserve now --machine a3-highgpu-8g --count 2 --in 5m --for 12h
+      dws reserve nights --accelerators h100:16 --every "weekday 20:00-06:00 Europe/Berlin until 2027-03-01"
+    """
+    from dws.wire.native_v1 import RepeatBody, ReserveBody
+
+    demand.check_what(wish)
+    what: dict[str, Any] = {
+        "name": name,
+        "accelerators": wish.accelerators,
+        "machine": wish.machine,
+        "count": (wish.count or 1) if wish.machine else 0,
+        "locations": list(wish.locations),
+        "within": wish.within or None,
+        "shares": _shares(terms["shares"]),
+        "specific_only": not terms["any_may_use"],
+        "at_end": terms["at_end"],
+        "description": terms["description"],
+        "labels": demand.pairs(terms["label"], option="--label"),
+    }
+    if every:
+        if start or start_in or duration or until or dry_run:
+            raise click.UsageError(
+                "--every says when; it goes without --start, --in, --for, --until and --dry-run"
+            )
+        series = session.client.repeat(RepeatBody(every=every, may_miss=may_miss, **what))
+        session.emit(series, lambda: series_table(series))
+        return None
+    if bool(start) == bool(start_in):
+        raise click.UsageError("say when it starts: either --start TIME or --in DURATION")
+    if bool(duration) == bool(until):
+        raise click.UsageError("say how long it lasts: either --for DURATION or --until TIME")
+    ask = ReserveBody(
+        start=f"in {start_in}" if start_in else _moment(session, start, "start"),
+        duration=duration,
+        end=_moment(session, until, "until") if until else "",
+        time_zone=str(session.zone),
+        dry_run=dry_run,
+        **what,
+    )
+    try:
+        told = session.client.reserve(ask)
+    except NoRoom as error:
+        return _refused(session, error, name, wish)
+    session.emit(told, lambda: _booked(session, told))
+    return None
+
+
+def _shares(said: tuple[str, ...]) -> list[Share]:
+    from dws.wire.native_v1 import Share
+
+    shares = []
+    for text in said:
+        project, colon, hosts = text.partition(":")
+        if not project or (colon and not hosts.isdecimal()):
+            raise click.UsageError(f"--share '{text}' is not PROJECT or PROJECT:HOSTS")
+        shares.append(Share(project=project, hosts_max=int(hosts or 0)))
+    return shares
+
+
+def _moment(session: Session, text: str, field: str) -> str:
+    """As the API reads it; a time on a clock is echoed first, a relative one is left to the server."""
+    moment = parse_moment(text, session.zone, field=field)
+    if isinstance(moment, FromNow):
+        return f"in {moment.seconds}s"
+    session.say(f"{field}: {echo_instant(moment, session.zone)}")
+    from dws.wire.timefmt import format_instant
+
+    return format_instant(moment)
+
+
+def _booked(session: Session, told: Reserved) -> str:
+    row = told.reservation
+    done = "would be booked" if told.dry_run else f"is {row.state}"
+    lines = [
+        f"{row.name} {done}: {row.count} x {row.machine} in {row.zone} ({row.pool})",
+        *window_lines(session, row),
+        f"cost: {row.cost}",
+        *(f"- {render_reason(r.text, r.facts, session.zone)}" for r in told.rules),
+        *(f"warning: {w}" for w in told.warnings),
+    ]
+    return "\n".join(lines)
+
+
+def window_lines(session: Session, row: Reservation) -> list[str]:
+    """From when to when, in the reader's zone and UTC."""
+    start, end = zones.instant_of(row.start) or 0, zones.instant_of(row.end) or 0
+    return [
+        f"from {echo_instant(start, session.zone)}",
+        f"to   {echo_instant(end, session.zone)}, {zones.rough(end - start)}",
+    ]
+
+
+def _refused(session: Session, error: NoRoom, name: str, wish: Wish) -> int:
+    """Why not, and what would fit, ready to be typed."""
+    session.say(f"dws: {error.message}")
+    nearest = error.details.get("nearest")
+    for each in nearest if isinstance(nearest, list) else []:
+        command = booking_command(name, wish, each["zone"], each["start"], each["durationS"])
+        start = zones.instant_of(each["start"]) or 0
+        session.say(f"fits from {zones.local_time(start, session.zone)}:\n  {command}")
+    most = error.details.get("most")
+    if isinstance(most, int) and most > 0:
+        session.say(f"that window has room for {most} hosts")
+    return Exit.CONFLICT
+
+
+def booking_command(name: str, wish: Wish, zone: str, start: str, seconds: int) -> str:
+    """The command that books just that window."""
+    what = f"--accelerators {wish.accelerators}" if wish.accelerators else f"--machine {wish.machine}"
+    if wish.machine:
+        what += f" --count {wish.count or 1}"
+    if wish.within:
+        what += f" --within {wish.within}"
+    from dws.wire.timefmt import format_duration
+
+    return f"dws reserve {name} {what} --zone {zone} --start {start} --for {format_duration(seconds)}"
+
+
+@click.command()
+@with_session
+@what_options
+@click.option("--for", "duration", required=True, metavar="DURATION", help="At least for how long.")
+@click.option("--up-to", default="", metavar="DURATION", help="At most for how long. [default: as --for]")
+@click.option("--from", "start_from", default="", metavar="TIME", help="Start not before. [default: now]")
+@click.option("--to", "start_to", default="", metavar="TIME", help="Start not after. [default: the horizon]")
+@click.option("--end-by", default="", metavar="TIME", help="End not after.")
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many.")
+def advise(
+    session: Session,
+    wish: Wish,
+    *,
+    duration: str,
+    up_to: str,
+    start_from: str,
+    start_to: str,
+    end_by: str,
+    limit: int,
+) -> None:
+    """Windows that could be booked now: the longest first, then the earliest. Holds nothing.
+
+    \b
+    Example:
+      dws advise --accelerators h100:16 --within block --for 6h --up-to 24h --to +10d
+    """
+    from dws.wire.native_v1 import AdviseBody
+
+    demand.check_what(wish)
+    parse_duration(duration, field="for")
+    bounds = {
+        field: _moment(session, text, word) if text else ""
+        for field, word, text in (
+            ("start_from", "from", start_from),
+            ("start_to", "to", start_to),
+            ("end_by", "end-by", end_by),
+        )
+    }
+    ask = AdviseBody(
+        duration=duration,
+        duration_max=up_to,
+        accelerators=wish.accelerators,
+        machine=wish.machine,
+        count=(wish.count or 1) if wish.machine else 0,
+        locations=list(wish.locations),
+        within=wish.within or None,
+        limit=limit,
+        **bounds,
+    )
+    answer = session.client.advise(ask)
+    session.emit(answer, lambda: _advice(session, answer, wish))
+
+
+def _advice(session: Session, answer: Advice, wish: Wish) -> str:
+    from dws.cli.output import table
+
+    now = zones.instant_of(answer.now) or 0
+    rows = []
+    for option in answer.options:
+        start, end = zones.instant_of(option.start) or 0, zones.instant_of(option.end) or 0
+        rows.append(
+            [
+                zones.short_time(start, session.zone, now=now),
+                zones.short_time(end, session.zone, now=now),
+                zones.rough(option.duration_s),
+                f"{option.count} x {option.machine}",
+                option.zone,
+                option.cost,
+                render_reason(option.reason.text, option.reason.facts, session.zone),
+            ]
+        )
+    headers: Final = ["FROM", "TO", "LENGTH", "MACHINES", "ZONE", "COST", "WHY"]
+    lines = [table(headers, rows, right=["COST"], below="WHY")] if rows else ["No window fits."]
+    for loss in answer.lost:
+        why = render_reason(loss.reason.text, loss.reason.facts, session.zone)
+        lines.append(f"{loss.zone} ({loss.pool}): {why}")
+    if answer.options:
+        best = answer.options[0]
+        command = booking_command("NAME", wish, best.zone, best.start, best.duration_s)
+        lines.append(f"\nBook the first with:\n  {command}")
+    return "\n".join([*lines, f"Not a hold. Times in {session.zone}."])
+
+
+def series_table(series: Series) -> str:
+    """A series and its next occurrences."""
+    from dws.cli.output import table
+
+    what = series.accelerators or f"{series.count} x {series.machine}"
+    head = f"{series.name} ({series.state}): {what}, every {series.every}"
+    rows = []
+    for one in series.upcoming:
+        start, end = zones.instant_of(one.start) or 0, zones.instant_of(one.end) or 0
+        rows.append(
+            [
+                one.day,
+                zones.local_time(start, zones.user_zone(series.time_zone)),
+                zones.rough(end - start),
+                one.reservation or "not booked yet",
+                one.state,
+                one.note,
+            ]
+        )
+    lines = [head]
+    if rows:
+        headers = ["DAY", "STARTS", "LENGTH", "RESERVATION", "STATE", "NOTE"]
+        lines.append(table(headers, rows, spare=["NOTE"], below="NOTE"))
+    lines += [f"missed {m.day}: {m.cause}" for m in series.missed]
+    return "\n".join(lines)
