@@ -88,11 +88,13 @@ def test_completing_a_command_loads_no_command() -> None:
 
 def test_every_argument_that_names_a_request_completes() -> None:
     """One command of many would not complete names."""
-    from dws.cli.session import complete_request
+    from dws.cli.session import complete_request, complete_reservation
 
     for name in cli.list_commands(click.Context(cli)):
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
         for parameter in command.params:
             if isinstance(parameter, click.Argument) and parameter.name in ("name", "names"):
-                assert parameter._custom_shell_complete is complete_request, name
+                completes = parameter._custom_shell_complete
+                new = name == "reserve"  # names what is not there yet
+                assert new or completes in (complete_request, complete_reservation), name

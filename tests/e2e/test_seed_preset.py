@@ -42,9 +42,6 @@ def test_a_block_is_booked_delivered_consumed_and_erased(tmp_path: Path) -> None
         server.stop()
 
 
-
-
-
 def type_at(server: Server, *words: str) -> subprocess.CompletedProcess[str]:
     """Type a command."""
     line = " ".join(words).split()

@@ -33,6 +33,8 @@ def calendar(
       dws calendar --ics
     """
     if ics:
+        if zone or pool or start or mine:
+            raise click.UsageError("--ics is the whole feed; it goes without --zone, --pool, --from, --mine")
         click.echo(session.client.feed(project=session.project), nl=False)
         return
     begins = session.now

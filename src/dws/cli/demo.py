@@ -25,7 +25,8 @@ ZONE: Final = "us-central1-b"
 SERVER_WAIT_S: Final = 30
 TRACES: Final = Path("../shared/traces")
 TRACE: Final = "philly-2017-last15k.csv.gz"
-TRACE_JOBS: Final = 1_500
+TRACE_JOBS: Final = 400
+TRACE_HOSTS: Final = 640
 
 
 @click.command()
@@ -49,6 +50,7 @@ def demo(*, state_dir: Path, traces: Path, stop: bool) -> int:
     stage = Stage.open(state_dir)
     _gang(stage)
     _queue(stage)
+    _calendar(stage)
     _trace(stage, traces)
     _leave(stage)
     return 0
@@ -120,19 +122,31 @@ def _queue(stage: Stage) -> None:
     stage.dws("usage")
 
 
+def _calendar(stage: Stage) -> None:
+    _say(
+        "3. Booked ahead: three of the four hosts for tomorrow, work that waits for it, and what is left.\n"
+        "   A second booking that does not fit is told when it would."
+    )
+    ask = f"--zone {ZONE} --machine a2-highgpu-8g"
+    stage.dws(f"reserve block {ask} --count 3 --in 1d --for 2d")
+    stage.dws(f"submit {ask} --count 2 --reservation block --name nightly")
+    stage.dws(f"reserve other {ask} --count 2 --in 36h --for 1d")
+    stage.dws(f"calendar --zone {ZONE} --days 5")
+
+
 def _trace(stage: Stage, traces: Path) -> None:
     file = traces / TRACE
     if file.is_file():
         _say(
-            f"3. A public trace, {TRACE_JOBS} jobs of {TRACE}, through the same engine under a virtual clock."
+            f"4. A public trace, {TRACE_JOBS} jobs of {TRACE}, through the same engine under a virtual clock."
         )
         source = str(file)
     else:
         _say(
-            f"3. No public traces at {traces}: a generated workload with their published statistics instead."
+            f"4. No public traces at {traces}: a generated workload with their published statistics instead."
         )
         source = "generated"
-    stage.dws(f"simulate --trace {shlex.quote(source)} --jobs {TRACE_JOBS} --hosts 64")
+    stage.dws(f"simulate --trace {shlex.quote(source)} --jobs {TRACE_JOBS} --hosts {TRACE_HOSTS}")
 
 
 def _leave(stage: Stage) -> None:

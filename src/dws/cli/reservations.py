@@ -8,7 +8,7 @@ import click
 
 from dws.cli import zones
 from dws.cli.groups import DefaultGroup
-from dws.cli.reserve import window_lines
+from dws.cli.reserve import shares_of, window_lines
 from dws.cli.session import Session, complete_reservation, with_session
 from dws.wire.timefmt import echo_instant, format_instant
 
@@ -138,6 +138,9 @@ def _described(session: Session, row: Reservation) -> str:
 @click.option("--until", "end", default=None, metavar="TIME", help="A new end.")
 @click.option("--for", "duration", default=None, metavar="DURATION", help="A new length.")
 @click.option("--count", type=click.IntRange(min=1), default=None, help="So many machines.")
+@click.option("--share", "shares", multiple=True, metavar="PROJECT[:HOSTS]", help="Who may use it too, anew.")
+@click.option("--unshare", is_flag=True, help="Nobody else may use it any more.")
+@click.option("--at-end", type=click.Choice(["stop", "delete"]), default=None, help="What its end does.")
 @click.option("--description", default=None, help="A new description.")
 @click.option("--force", is_flag=True, help="As an operator, against the policy.")
 @click.option("--dry-run", is_flag=True, help="Only say how it would be.")
@@ -158,6 +161,8 @@ def amend(session: Session, name: str, *, start: str | None, end: str | None, **
         name=change["new_name"],
         duration=change["duration"],
         count=change["count"],
+        shares=[] if change["unshare"] else shares_of(change["shares"]) or None,
+        at_end=change["at_end"],
         description=change["description"],
         force=change["force"],
         dry_run=change["dry_run"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -76,7 +77,7 @@ def reserve(
         "count": (wish.count or 1) if wish.machine else 0,
         "locations": list(wish.locations),
         "within": wish.within or None,
-        "shares": _shares(terms["shares"]),
+        "shares": shares_of(terms["shares"]),
         "specific_only": not terms["any_may_use"],
         "at_end": terms["at_end"],
         "description": terms["description"],
@@ -105,19 +106,30 @@ def reserve(
     try:
         told = session.client.reserve(ask)
     except NoRoom as error:
-        return _refused(session, error, name, wish)
+        return _refused(session, error, name, wish, _as_typed(terms))
     session.emit(told, lambda: _booked(session, told))
     return None
 
 
-def _shares(said: tuple[str, ...]) -> list[Share]:
+def _as_typed(terms: dict[str, Any]) -> str:
+    """The options that say how it may be used, to be typed again."""
+    words = [f"--share {text}" for text in terms["shares"]]
+    words += ["--any-may-use"] if terms["any_may_use"] else []
+    words += [f"--at-end {terms['at_end']}"] if terms["at_end"] != "delete" else []
+    words += [f"--description {shlex.quote(terms['description'])}"] if terms["description"] else []
+    words += [f"--label {shlex.quote(text)}" for text in terms["label"]]
+    return "".join(f" {word}" for word in words)
+
+
+def shares_of(said: tuple[str, ...]) -> list[Share]:
+    """Who may use it too. Raises UsageError."""
     from dws.wire.native_v1 import Share
 
     shares = []
     for text in said:
         project, colon, hosts = text.partition(":")
-        if not project or (colon and not hosts.isdecimal()):
-            raise click.UsageError(f"--share '{text}' is not PROJECT or PROJECT:HOSTS")
+        if not project or (colon and (not hosts.isdecimal() or not int(hosts))):
+            raise click.UsageError(f"--share '{text}' is not PROJECT, or PROJECT:HOSTS with at least 1 host")
         shares.append(Share(project=project, hosts_max=int(hosts or 0)))
     return shares
 
@@ -155,12 +167,12 @@ def window_lines(session: Session, row: Reservation) -> list[str]:
     ]
 
 
-def _refused(session: Session, error: NoRoom, name: str, wish: Wish) -> int:
+def _refused(session: Session, error: NoRoom, name: str, wish: Wish, terms: str) -> int:
     """Why not, and what would fit, ready to be typed."""
     session.say(f"dws: {error.message}")
     nearest = error.details.get("nearest")
     for each in nearest if isinstance(nearest, list) else []:
-        command = booking_command(name, wish, each["zone"], each["start"], each["durationS"])
+        command = booking_command(name, wish, each["zone"], each["start"], each["durationS"]) + terms
         start = zones.instant_of(each["start"]) or 0
         session.say(f"fits from {zones.local_time(start, session.zone)}:\n  {command}")
     most = error.details.get("most")
