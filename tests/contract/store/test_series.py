@@ -162,6 +162,22 @@ def test_forgetting_a_series_touches_nothing_that_bears_its_number_or_its_name(s
         assert [b.id for b in reader.open_bookings()] == [1, 2]
 
 
+def test_forgetting_others_touches_no_series_that_bears_their_number(store: Store) -> None:
+    """A series that still books would vanish because something else of its number is old."""
+    kept = [a_series(1), a_series(2)]
+    with store.begin() as tx:
+        for one in kept:
+            tx.put_series(one)
+            tx.append([an_event(one.id, subject_kind=SubjectKind.SERIES)])
+        tx.put_request(a_request(1, state=RequestState.COMPLETED, ended_at=10))
+        tx.put_reservation(a_reservation(2, state=ReservationState.ENDED, ended_at=10))
+    with store.begin() as tx:
+        assert tx.forget_before(100, limit=9) == 2
+    with store.read() as reader:
+        assert reader.all_series() == kept
+        assert [e.subject for e in reader.events(subject_kind=SubjectKind.SERIES)] == [1, 2]
+
+
 def test_retention_takes_all_that_ended_in_the_order_it_ended(store: Store) -> None:
     """With many old requests the old series would never have their turn."""
     with store.begin() as tx:
