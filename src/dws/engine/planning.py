@@ -41,7 +41,7 @@ def _commit_and_lease(w: Write, plan: Plan, executor: Executor) -> list[Job]:
 def commit_plan(w: Write, plan: Plan) -> int:
     """Write the decisions that still hold; returns how many."""
     unmoved = w.books.version == plan.ledger_version
-    again = None if unmoved else Recheck(w.books.snapshot(), w.now)
+    again = None if unmoved else Recheck(w.books.snapshot(), w.now, w.policy)
     written = 0
     touched: set[tuple[str, int]] = set()
     for decision in plan.decisions:

@@ -303,6 +303,7 @@ def close(w: Write, reservation: Reservation, cause: str) -> Reservation:
     it."""
     reservation = w.apply_to(reservation, ev.ReservationClosing(cause=cause), reason=cause)
     _turn_away(w, reservation, cause)
+    _unbook_inside(w, occupancy.booking_of(w, reservation), cause)
     for request in list(w.books.holding.values()):
         if request.grant is not None and request.grant.reservation == reservation.id:
             _stop(w, request, f"reservation '{reservation.name}' ended: {cause}")

@@ -214,7 +214,7 @@ TABLE: Table[Reservation] = {
     (_S.PROVISIONING, ev.ReservationDelivered): _delivered,
     **_rows((_S.PENDING_APPROVAL, *_AHEAD, *_OPEN), ev.ReservationDegraded, _degraded),
     **_rows((_S.PENDING_APPROVAL, *_AHEAD, *_OPEN), ev.ReservationRestored, _restored),
-    **_rows((*_AHEAD, *_OPEN), ev.ReservationReplaced, _told),
+    **_rows((_S.PENDING_APPROVAL, *_AHEAD, *_OPEN), ev.ReservationReplaced, _told),
     **_rows(_OPEN, ev.ReservationUsed, _used),
     **_rows(_OPEN, ev.ReservationIdle, _idle),
     **_rows(_OPEN, ev.ReservationUnused, _told),

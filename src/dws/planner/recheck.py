@@ -10,21 +10,23 @@ from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest
 from dws.model.time import Span
 from dws.planner.backfill import Pass
-from dws.planner.options import DEFAULT_POLICY
+from dws.planner.options import DEFAULT_POLICY, PolicyOptions
 from dws.planner.plan import Bind, Decision, Placement, Reason, Start, Withdraw
 from dws.planner.snapshot import FleetSnapshot
 
 
-def still_holds(decision: Decision, snapshot: FleetSnapshot, now: int) -> Reason | None:
+def still_holds(
+    decision: Decision, snapshot: FleetSnapshot, now: int, options: PolicyOptions = DEFAULT_POLICY
+) -> Reason | None:
     """None when a decision made on an older snapshot may still be committed, else why not."""
-    return Recheck(snapshot, now).why_not(decision)
+    return Recheck(snapshot, now, options).why_not(decision)
 
 
 class Recheck:
     """The snapshot, and what has been kept so far."""
 
-    def __init__(self, snapshot: FleetSnapshot, now: int) -> None:
-        self._state = Pass(snapshot, DEFAULT_POLICY, now)
+    def __init__(self, snapshot: FleetSnapshot, now: int, options: PolicyOptions) -> None:
+        self._state = Pass(snapshot, options, now)
         self._waiting: dict[int, CapacityRequest] = {r.id: r for r in snapshot.queue}
 
     def why_not(self, decision: Decision) -> Reason | None:
