@@ -191,12 +191,20 @@ def test_each_role_may_do_its_own(roles: Served) -> None:
     """Viewers could change, users could fail hosts."""
     roles.submit("kept")
     down = {"hosts": ["a3-0001"], "state": "DOWN", "confirm": True}
+    fans = {"name": "fans", "hosts": ["a2-0001"], "start": "in 1h", "duration": "1h", "confirm": True}
+    nights = {"name": "nights", "every": "day 20:00-21:00 UTC 3 times", "accelerators": "h100:8"}
+    series = REQUESTS.replace("requests", "series")
     table = [
         ("GET", f"{REQUESTS}/kept", None, {"viewer": 200, "user": 200, "operator": 200}),
         ("POST", REQUESTS, {"alternatives": [SLICE]}, {"viewer": 403, "user": 200, "operator": 200}),
         ("POST", f"{REQUESTS}/nobody:cancel", None, {"viewer": 403, "user": 404, "operator": 404}),
         ("DELETE", f"{REQUESTS}/nobody", None, {"viewer": 403, "user": 404, "operator": 404}),
         ("POST", "/dws/v1/fleet:changeHosts", down, {"viewer": 403, "user": 403, "operator": 200}),
+        ("POST", "/dws/v1/maintenance", fans, {"viewer": 403, "user": 403, "operator": 200}),
+        ("DELETE", "/dws/v1/maintenance/fans", None, {"viewer": 403, "user": 403, "operator": 200}),
+        ("POST", series, nights, {"viewer": 403, "user": 200, "operator": 409}),
+        ("PATCH", f"{series}/nights", {"count": 16}, {"viewer": 403, "user": 200, "operator": 200}),
+        ("POST", f"{series}/nights:cancel", None, {"viewer": 403, "user": 200, "operator": 400}),
         ("POST", "/dws/v1/clock:advance", {"by": 0}, {"viewer": 403, "user": 403, "operator": 200}),
     ]
     for verb, path, body, want in table:

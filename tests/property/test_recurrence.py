@@ -103,7 +103,7 @@ def test_occurrences_of_a_series_never_overlap(recurrence: Recurrence) -> None:
 @given(recurrences())
 def test_what_is_written_is_read_back(recurrence: Recurrence) -> None:
     """A series would change by being shown and saved again."""
-    assert parse_recurrence(str(recurrence), today=date(1999, 1, 1)) == recurrence
+    assert parse_recurrence(str(recurrence), now=0) == recurrence
 
 
 @settings(max_examples=100, deadline=None)

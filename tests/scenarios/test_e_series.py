@@ -7,13 +7,14 @@ from datetime import UTC, date, datetime
 import pytest
 
 from dws.engine.answers import SeriesView
-from dws.engine.commands import AmendSeries, Repeat
+from dws.engine.commands import AmendReservation, AmendSeries, Repeat
 from dws.model import events as ev
 from dws.model.demand import Alternative
 from dws.model.errors import AlreadyExists, InvalidArgument, NoRoom
 from dws.model.recurrence import parse_recurrence
 from dws.model.reservation import ReservationState
 from dws.model.series import SeriesState
+from dws.planner.options import PolicyOptions
 from tests.scenarios.world import ANN, MONDAY_9, H, World, f1
 
 S = ReservationState
@@ -27,7 +28,7 @@ def repeat(world: World, text: str, *, hosts: int = 2, may_miss: bool = False) -
         project="p",
         name="class",
         alternative=alternative,
-        recurrence=parse_recurrence(text, today=date(2027, 1, 11)),
+        recurrence=parse_recurrence(text, now=MONDAY_9),
         may_miss=may_miss,
     )
     return world.engine.repeat(ANN, command)
@@ -55,7 +56,7 @@ def test_e11_the_horizon_applies_to_each_occurrence() -> None:
     assert booked[0].reservation is not None and booked[0].reservation.series == "class"
     world.advance(hours=24 * 7)
     again = world.engine.get_series(ANN, "p", "class")
-    assert sum(1 for one in again.upcoming if one.reservation is not None) == 8
+    assert sum(1 for one in again.upcoming if one.reservation is not None) == 9, "8, and the one under way"
     assert world.reservation("class-20270118").state is S.FULFILLED
     world.advance(hours=2)
     assert world.reservation("class-20270118").state is S.ENDED
@@ -83,7 +84,7 @@ def test_one_occurrence_is_cancelled_alone_and_all_together() -> None:
     world.engine.leave_out(ANN, "p", "class", date(2027, 1, 25))
     assert world.reservation("class-20270125").state is S.CANCELLED
     assert world.reservation("class-20270118").state is S.APPROVED
-    with pytest.raises(InvalidArgument, match="no occurrence on 2027-01-26"):
+    with pytest.raises(InvalidArgument, match="no occurrence of 'class' on 2027-01-26"):
         world.engine.leave_out(ANN, "p", "class", date(2027, 1, 26))
     world.engine.cancel_series(ANN, "p", "class")
     assert world.reservation("class-20270118").state is S.CANCELLED
@@ -100,9 +101,7 @@ def test_a_series_is_changed_in_one_step_or_not_at_all() -> None:
     repeat(world, "every mon 09:00-11:00 Europe/Berlin from 2027-01-18 3 times")
     world.reserve("other", hosts=4, start=at("2027-01-25 10:00"), hours=2)
     before = world.everything()
-    later = parse_recurrence(
-        "every mon 11:00-13:00 Europe/Berlin from 2027-01-18 3 times", today=date(2027, 1, 11)
-    )
+    later = parse_recurrence("every mon 11:00-13:00 Europe/Berlin from 2027-01-18 3 times", now=MONDAY_9)
     with pytest.raises(NoRoom):
         world.engine.amend_series(ANN, AmendSeries(project="p", name="class", recurrence=later))
     assert world.everything() == before
@@ -112,3 +111,64 @@ def test_a_series_is_changed_in_one_step_or_not_at_all() -> None:
     with pytest.raises(AlreadyExists):
         repeat(world, CLASS)
     world.check()
+
+
+def test_each_occurrence_says_whether_it_is_booked_missed_or_when_it_will_be() -> None:
+    """A gap in a course would look like one that is only not booked yet."""
+    world = World(f1())
+    world.reserve("other", hosts=3, start=at("2027-01-25 08:30"), hours=1)
+    repeat(world, "every mon 09:00-11:00 Europe/Berlin from 2027-01-18 11 times", may_miss=True)
+    world.engine.cancel_reservation(ANN, "p", "class-20270201")
+    renamed = AmendReservation(project="p", name="class-20270208", new_name="exam")
+    world.engine.amend_reservation(ANN, renamed)
+    moved = AmendReservation(
+        project="p", name="class-20270215", start=at("2027-02-15 10:00"), end=at("2027-02-15 12:00")
+    )
+    world.engine.amend_reservation(ANN, moved)
+    one, gap, alone, exam, later, *rest = world.engine.get_series(ANN, "p", "class").upcoming
+    assert one.reservation is not None and not one.cause and not one.books_at
+    assert gap.reservation is None and "needs 2 hosts" in gap.cause and not gap.books_at
+    assert alone.reservation is not None and alone.reservation.state is S.CANCELLED
+    assert [u.books_at for u in rest if u.reservation is None] == [
+        u.span.start - 8 * WEEK for u in rest if u.span.start > MONDAY_9 + 8 * WEEK
+    ]
+    assert exam.reservation is not None and exam.reservation.name == "exam"
+    assert later.span.start == at("2027-02-15 10:00"), "where it was moved to"
+    world.advance(hours=7 * 24 - 0.5)
+    under_way = world.engine.get_series(ANN, "p", "class").upcoming[0]
+    assert under_way.day == date(2027, 1, 18) and under_way.reservation is not None
+    world.check()
+
+
+def test_one_that_has_begun_or_waits_for_approval_is_skipped_rightly() -> None:
+    """Skipping would say done and leave the hosts booked."""
+    world = World(f1(), PolicyOptions(reservation_approval="approver"))
+    repeat(world, "every day 09:00-11:00 UTC from 2027-01-12 3 times")
+    assert world.reservation("class-20270113").state is S.PENDING_APPROVAL
+    world.engine.leave_out(ANN, "p", "class", date(2027, 1, 13))
+    assert world.reservation("class-20270113").state is S.CANCELLED
+    world.advance(hours=24.5)
+    with pytest.raises(InvalidArgument, match="on 2027-01-12 lies ahead"):
+        world.engine.leave_out(ANN, "p", "class", date(2027, 1, 12))
+
+
+def test_a_change_to_days_that_are_past_ends_nothing() -> None:
+    """A mistyped year would cancel the whole course."""
+    world = World(f1())
+    repeat(world, "every mon 09:00-11:00 Europe/Berlin from 2027-01-18 3 times")
+    before = world.everything()
+    past = parse_recurrence("mon 09:00-11:00 UTC from 2026-01-01 until 2026-12-31", now=MONDAY_9)
+    with pytest.raises(InvalidArgument, match="lies ahead"):
+        world.engine.amend_series(ANN, AmendSeries(project="p", name="class", recurrence=past))
+    assert world.everything() == before
+
+
+def test_what_was_missed_is_forgotten_when_a_change_books_it() -> None:
+    """A course would be shown with a gap that it has not."""
+    world = World(f1())
+    world.reserve("other", hosts=3, start=at("2027-01-25 08:30"), hours=1)
+    repeat(world, "every mon 09:00-11:00 Europe/Berlin from 2027-01-18 3 times", may_miss=True)
+    world.engine.cancel_reservation(ANN, "p", "other")
+    view = world.engine.amend_series(ANN, AmendSeries(project="p", name="class", description="again"))
+    assert view.series.missed == ()
+    assert all(u.reservation is not None for u in view.upcoming)

@@ -191,13 +191,15 @@ class ReservationPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upcoming:
-    """One occurrence that lies ahead: `reservation` is None while it is not booked. `note` says how a change
-    of the clocks touches it."""
+    """One occurrence that is not over. It has a `reservation`, or a `cause` why it was missed, or will be
+    booked at `books_at` (epoch seconds, else 0). `note` says how a change of the clocks touches it."""
 
     day: date
     span: Span
     note: str
     reservation: Reservation | None
+    cause: str = ""
+    books_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

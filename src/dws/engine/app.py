@@ -42,7 +42,6 @@ from dws.engine.answers import (
     ReservationView,
     Reserved,
     SeriesView,
-    Upcoming,
     UsageLine,
     Verification,
 )
@@ -577,13 +576,8 @@ class Engine:
 
     def _series_view(self, found: Series) -> SeriesView:
         with self._store.read() as reader:
-            return SeriesView(
-                series=found,
-                upcoming=tuple(
-                    Upcoming(day=one.day, span=one.span, note=one.note, reservation=booked)
-                    for one, booked in series.upcoming(reader, found, self.now())
-                ),
-            )
+            ahead = series.upcoming(reader, found, self.now(), self.policy.calendar_horizon_s)
+        return SeriesView(series=found, upcoming=ahead)
 
     def advise(self, who: Principal, command: Seek) -> Advice:
         """Windows that could be booked now, best first. Holds nothing."""
@@ -591,7 +585,13 @@ class Engine:
         now = self.now()
         search = reservations.search_of(now, self.policy, command)
         return windows.advise(
-            self.books.snapshot(), self.policy, now, command.alternative, search, limit=command.limit
+            self.books.snapshot(),
+            self.policy,
+            now,
+            command.alternative,
+            search,
+            limit=command.limit,
+            hours=reservations.hours_of(command, search),
         )
 
     def calendar(

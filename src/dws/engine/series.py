@@ -8,10 +8,12 @@ within the horizon later and do not fit are missed openly.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from typing import Final
 
 from dws.engine import access, replies, reservations, windows
+from dws.engine.answers import Upcoming
 from dws.engine.commands import AmendSeries, Repeat, Reserve
 from dws.engine.ports import Reader, ReservationQuery
 from dws.engine.write import Write
@@ -20,14 +22,15 @@ from dws.model.access import Principal, Role
 from dws.model.errors import AlreadyExists, DwsError, FailedPrecondition, InvalidArgument, NoRoom, NotFound
 from dws.model.evolve import evolve
 from dws.model.names import SeriesId, check_labels, check_name, check_project
-from dws.model.recurrence import Occurrence, occurrences
+from dws.model.recurrence import Occurrence, Recurrence, occurrences
 from dws.model.reservation import Reservation
 from dws.model.series import Missed, Series, SeriesState
-from dws.model.time import FOREVER
+from dws.model.time import DAY, FOREVER
 from dws.model.work import WorkKind
 
 MISSED_KEPT: Final = 100
 SHOWN: Final = 100
+LONGEST_S: Final = 8 * DAY  # a week, and what a change of the clocks may add
 
 
 def look_up(reader: Reader, project: str, name: str) -> Series:
@@ -40,20 +43,47 @@ def look_up(reader: Reader, project: str, name: str) -> Series:
     return found
 
 
-def upcoming(reader: Reader, series: Series, now: int) -> list[tuple[Occurrence, Reservation | None]]:
-    """Its next occurrences from now on, each with its reservation, None where it is not booked (yet)."""
-    booked = {r.name: r for r in members(reader, series)}
-    return [
-        (one, booked.get(series.occurrence_name(one.day)))
-        for one in occurrences(series.recurrence, after=now, before=FOREVER)[:SHOWN]
-    ]
+def upcoming(reader: Reader, series: Series, now: int, horizon_s: int) -> tuple[Upcoming, ...]:
+    """Its occurrences that are not over, the one under way first: booked, missed, or booked later, when they
+    come within the horizon. Of a series that is over only those that are kept."""
+    reservation_of = _booked(reader, series)
+    missed = {m.day: m.cause for m in series.missed}
+    found = []
+    for one in occurrences(series.recurrence, after=now - LONGEST_S, before=FOREVER):
+        reservation = reservation_of(one)
+        is_kept = reservation is not None and not reservation.state.is_terminal
+        if not is_kept and (one.span.start < now or series.state is not SeriesState.ACTIVE):
+            continue
+        cause = "" if is_kept else missed.get(one.day, "")
+        is_later = reservation is None and not cause and one.span.start >= series.booked_until
+        found.append(
+            Upcoming(
+                day=one.day,
+                span=reservation.window if reservation is not None and is_kept else one.span,
+                note=one.note,
+                reservation=None if cause else reservation,
+                cause=cause,
+                books_at=max(now, one.span.start - horizon_s) if is_later else 0,
+            )
+        )
+    return tuple(found[:SHOWN])
+
+
+def _booked(reader: Reader, series: Series) -> Callable[[Occurrence], Reservation | None]:
+    """Finds the reservation of an occurrence, the newest of its name, or one that was given another name."""
+    rows = members(reader, series)
+    named = {r.name: r for r in rows}
+    starting = {r.window.start: r for r in rows if not r.state.is_terminal}
+
+    def of(one: Occurrence) -> Reservation | None:
+        return starting.get(one.span.start) or named.get(series.occurrence_name(one.day))
+
+    return of
 
 
 def members(reader: Reader, series: Series) -> list[Reservation]:
     """Every reservation of a series, oldest first."""
-    return reader.reservations(
-        ReservationQuery(project=series.project, series=series.name, limit=100_000)
-    )
+    return reader.reservations(ReservationQuery(project=series.project, series=series.name, limit=100_000))
 
 
 # --- beginning --------------------------------------------------------------------------------
@@ -81,8 +111,7 @@ def _repeat(w: Write, who: Principal, command: Repeat) -> Series:
             "or cancel it",
             field="name",
         )
-    if not occurrences(command.recurrence, after=w.now, before=FOREVER):
-        raise InvalidArgument("every: no occurrence of it lies ahead", field="every")
+    _lies_ahead(command.recurrence, w.now)
     series = Series(
         id=SeriesId(w.ids.next(w.now)),
         name=command.name,
@@ -98,6 +127,12 @@ def _repeat(w: Write, who: Principal, command: Repeat) -> Series:
     )
     w.put_series(series, ev.SeriesBegun(series=series))
     return _book(w, who, series, may_miss=command.may_miss)
+
+
+def _lies_ahead(recurrence: Recurrence, now: int) -> None:
+    """Raises InvalidArgument when no occurrence does."""
+    if not occurrences(recurrence, after=now, before=FOREVER):
+        raise InvalidArgument("every: no occurrence of it lies ahead", field="every")
 
 
 def _book(w: Write, who: Principal, series: Series, *, may_miss: bool) -> Series:
@@ -117,12 +152,8 @@ def _book(w: Write, who: Principal, series: Series, *, may_miss: bool) -> Series
             details={"missed": [{"day": str(m.day), "cause": m.cause} for m in missed]},
         )
     for one_missed in missed:
-        event = ev.OccurrenceMissed(
-            day=one_missed.day, start=one_missed.start, cause=one_missed.cause
-        )
-        w.record(
-            ev.SubjectKind.SERIES, series.id, event, name=series.name, project=series.project
-        )
+        event = ev.OccurrenceMissed(day=one_missed.day, start=one_missed.start, cause=one_missed.cause)
+        w.record(ev.SubjectKind.SERIES, series.id, event, name=series.name, project=series.project)
     booked_until = max(series.booked_until, until)
     kept = (*series.missed, *missed)[-MISSED_KEPT:]
     series = evolve(series, booked_until=booked_until, missed=kept, version=series.version + 1)
@@ -181,9 +212,9 @@ def amend(w: Write, who: Principal, command: AmendSeries) -> Series:
     """Change what is booked, or when, from now on: occurrences that can still be changed are booked anew, in
     one step. Raises NoRoom, and nothing is changed, when one does not fit."""
     access.may_write(who, command.project)
-    series = look_up(w.tx, command.project, command.name)
-    if series.state is not SeriesState.ACTIVE:
-        raise FailedPrecondition(f"series '{series.name}' is {series.state}")
+    series = _active(w, command.project, command.name)
+    if command.recurrence is not None:
+        _lies_ahead(command.recurrence, w.now)
     changed = evolve(
         series,
         recurrence=command.recurrence or series.recurrence,
@@ -191,6 +222,7 @@ def amend(w: Write, who: Principal, command: AmendSeries) -> Series:
         terms=series.terms if command.terms is None else command.terms,
         description=series.description if command.description is None else command.description,
         booked_until=w.now,
+        missed=tuple(m for m in series.missed if m.start < w.now),
         version=series.version + 1,
     )
     kept = _give_up(w, who, series, "the series was changed")
@@ -203,32 +235,35 @@ def amend(w: Write, who: Principal, command: AmendSeries) -> Series:
 def leave_out(w: Write, who: Principal, project: str, name: str, day: date) -> Series:
     """Cancel the occurrence of one day; the others are not touched."""
     access.may_write(who, project)
-    series = look_up(w.tx, project, name)
-    known = {one.day for one in occurrences(series.recurrence, after=0, before=FOREVER)}
-    if day not in known:
-        raise InvalidArgument(f"day: '{name}' has no occurrence on {day}", field="day")
-    reservation = w.tx.reservation_named(project, series.occurrence_name(day))
-    if reservation is not None and reservation.series == series.name and reservation.state.is_ahead:
+    series = _active(w, project, name)
+    ahead = occurrences(series.recurrence, after=w.now, before=FOREVER)
+    one = next((o for o in ahead if o.day == day), None)
+    if one is None:
+        raise InvalidArgument(f"day: no occurrence of '{name}' on {day} lies ahead", field="day")
+    reservation = _booked(w.tx, series)(one)
+    if reservation is not None and not reservation.state.is_terminal:
         reservations.cancel(w, who, project, reservation.name)
-    changed = evolve(
-        series, recurrence=series.recurrence.without(day), version=series.version + 1
-    )
+    changed = evolve(series, recurrence=series.recurrence.without(day), version=series.version + 1)
     w.put_series(changed, ev.SeriesAmended(series=changed))
     return changed
+
+
+def _active(w: Write, project: str, name: str) -> Series:
+    """The series of that name. Raises NotFound, FailedPrecondition when it is over."""
+    series = look_up(w.tx, project, name)
+    if series.state is not SeriesState.ACTIVE:
+        raise FailedPrecondition(f"series '{series.name}' is {series.state}")
+    return series
 
 
 def cancel(w: Write, who: Principal, project: str, name: str) -> Series:
     """End a series: occurrences that have not started are cancelled, where the policy allows it."""
     access.may_write(who, project)
-    series = look_up(w.tx, project, name)
-    if series.state is SeriesState.CANCELLED:
-        raise FailedPrecondition(f"series '{name}' is {series.state}")
+    series = _active(w, project, name)
     cause = f"cancelled by {who.name}"
     _give_up(w, who, series, cause)
     w.tx.unschedule(series.id)
-    ended = evolve(
-        series, state=SeriesState.CANCELLED, ended_at=w.now, version=series.version + 1
-    )
+    ended = evolve(series, state=SeriesState.CANCELLED, ended_at=w.now, version=series.version + 1)
     w.put_series(ended, ev.SeriesEnded(cause=cause))
     return ended
 
@@ -246,4 +281,3 @@ def _give_up(w: Write, who: Principal, series: Series, cause: str) -> list[Reser
             continue
         windows.given_up(w, reservation, ev.ReservationCancelled(cause=cause), cause)
     return kept
-

@@ -161,8 +161,9 @@ def _note(verb: str, wall: datetime, zone: ZoneInfo) -> str:
 # --- as text ----------------------------------------------------------------------------------
 
 
-def parse_recurrence(text: str, *, today: date) -> Recurrence:
-    """A recurrence as people write it; it begins `today` unless it says otherwise.
+def parse_recurrence(text: str, *, now: int) -> Recurrence:
+    """A recurrence as people write it. Unless it says otherwise it begins with the first one that starts at
+    `now`, in epoch seconds, or later: today in its zone, or tomorrow.
 
     Raises InvalidArgument that names the word that is wrong and shows how it is written.
     """
@@ -182,7 +183,7 @@ def parse_recurrence(text: str, *, today: date) -> Recurrence:
     if not words or words[0].lower() in ("from", "until", "except") or words[0].isdecimal():
         raise _wrong("name the zone its clocks are in after its hours, such as 'Europe/Berlin' or 'UTC'")
     zone = words.pop(0)
-    first, until, count, left_out = today, None, 0, frozenset[date]()
+    first, until, count, left_out = _first_day(start, zone, now), None, 0, frozenset[date]()
     while words:
         match words[0].lower():
             case "from":
@@ -210,6 +211,14 @@ def parse_recurrence(text: str, *, today: date) -> Recurrence:
         count=count,
         left_out=left_out,
     )
+
+
+def _first_day(start: time, zone_name: str, now: int) -> date:
+    """Today in the zone, or tomorrow when that hour is past."""
+    zone = zone_named(zone_name, field=FIELD)
+    today = wall_at(now, zone).date()
+    is_past = reached(datetime.combine(today, start), zone) < now
+    return today + timedelta(days=1) if is_past else today
 
 
 def _wrong(message: str) -> InvalidArgument:

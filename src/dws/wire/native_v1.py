@@ -198,7 +198,8 @@ class CancelBody(Wire, omit_defaults=True):
 
 class AdviseBody(Wire, omit_defaults=True):
     """POST …/projects/{project}:advise. Windows of `duration` at least and `durationMax` at most (empty: of
-    exactly `duration`) that start from `startFrom` to `startTo` and end by `endBy` (empty: no bound)."""
+    exactly `duration`) that start from `startFrom` to `startTo` and end by `endBy` (empty: no bound), and lie within `hours`
+    ("weekday 08:00-20:00 Europe/Berlin"; empty: any)."""
 
     duration: str | int
     start_from: str = ""
@@ -211,6 +212,7 @@ class AdviseBody(Wire, omit_defaults=True):
     locations: list[str] = []
     within: str | None = None
     time_zone: str = ""
+    hours: str = ""
     limit: int = 10
 
 
@@ -235,6 +237,8 @@ class RepeatBody(Wire, omit_defaults=True):
     shares: list[Share] = []
     specific_only: bool = True
     at_end: str = ""
+    request_hosts_max: int = 0
+    request_run_max: str | int = 0
     description: str = ""
     labels: dict[str, str] = {}
     may_miss: bool = False
@@ -242,10 +246,16 @@ class RepeatBody(Wire, omit_defaults=True):
 
 class AmendSeriesBody(Wire, omit_defaults=True):
     """PATCH …/series/{name}: from now on. What is left out stays; occurrences that have not started are
-    booked anew, in one step."""
+    booked anew, in one step. `every` says it whole: days that were left out stay so only when it names them
+    (`except`)."""
 
     every: str | None = None
     count: int | None = None
+    shares: list[Share] | None = None
+    specific_only: bool | None = None
+    at_end: str | None = None
+    request_hosts_max: int | None = None
+    request_run_max: str | int | None = None
     description: str | None = None
     may_miss: bool = False
 
@@ -566,8 +576,8 @@ class ReservationList(Answer):
 
 
 class Occurrence(Answer):
-    """One occurrence that lies ahead; `reservation` and `state` are empty while it is not booked. `note`
-    says how a change of the clocks touches it."""
+    """One occurrence that is not over. Booked it has a `reservation` in a `state`; else `missed` says why it
+    could not be, or `booksAt` when it will be. `note` says how a change of the clocks touches it."""
 
     day: str
     start: str
@@ -575,6 +585,8 @@ class Occurrence(Answer):
     note: str
     reservation: str
     state: str
+    missed: str = ""
+    books_at: str = ""
 
 
 class Missed(Answer):
@@ -604,6 +616,12 @@ class Series(Answer):
     booked_until: str
     upcoming: list[Occurrence]
     missed: list[Missed]
+    shares: list[Share] = []
+    specific_only: bool = True
+    at_end: str = ""
+    labels: dict[str, str] = {}
+    created_at: str = ""
+    ended_at: str = ""
 
 
 class SeriesList(Answer):

@@ -13,11 +13,12 @@ from dws.model.recurrence import Recurrence, occurrences, parse_recurrence
 from dws.model.time import FOREVER, HOUR, Span
 
 TODAY = date(2027, 1, 4)
+NOW = 1_799_017_200  # that day begins in Berlin
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
 def read(text: str) -> Recurrence:
-    return parse_recurrence(text, today=TODAY)
+    return parse_recurrence(text, now=NOW)
 
 
 def spans(text: str) -> list[tuple[str, str, str]]:
@@ -208,3 +209,20 @@ def test_a_recurrence_without_days_is_refused() -> None:
     """A series that never occurs would be kept for ever."""
     with pytest.raises(InvalidArgument, match="at least one day"):
         Recurrence(days=frozenset(), start=time(9), end=time(10), zone="UTC", first=TODAY, count=1)
+
+
+@pytest.mark.parametrize(
+    ("now", "zone", "first"),
+    [
+        ("2027-01-11T08:00", "UTC", "2027-01-11"),
+        ("2027-01-11T08:01", "UTC", "2027-01-12"),
+        ("2027-01-11T15:30", "Asia/Tokyo", "2027-01-12"),
+        ("2027-01-11T16:30", "America/Los_Angeles", "2027-01-12"),
+    ],
+)
+def test_it_begins_with_the_next_one_by_the_clocks_of_its_zone(now: str, zone: str, first: str) -> None:
+    """Of "3 times" the first would lie in the past, or the day be that of another zone."""
+    at = int(datetime.fromisoformat(now).replace(tzinfo=UTC).timestamp())
+    found = parse_recurrence(f"day 08:00-09:00 {zone} 3 times", now=at)
+    assert str(found.first) == first
+    assert len(occurrences(found, after=at, before=FOREVER)) == 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from dws.api.native_v1 import convert
@@ -16,6 +17,7 @@ from dws.engine.commands import AmendReservation, Reserve, Seek
 from dws.model.demand import Alternative
 from dws.model.errors import InvalidArgument, NoRoom
 from dws.model.localtime import zone_named
+from dws.model.recurrence import Recurrence, parse_recurrence
 from dws.model.request import CapacityRequest
 from dws.model.reservation import AtEnd, Reservation, Share, Terms
 from dws.model.time import FOREVER
@@ -30,6 +32,7 @@ from dws.wire.timefmt import (
     parse_moment,
 )
 
+HOURS_LOOKED_AT: Final = 400
 SKEW_TOLERATED_S: Final = 30
 
 # --- what is asked ----------------------------------------------------------------------------
@@ -100,15 +103,12 @@ def what(told: wire.ReserveBody | wire.AdviseBody | wire.RepeatBody, length: int
 
 def terms_of(told: wire.ReserveBody | wire.RepeatBody) -> Terms:
     """How it may be used."""
-    bounds = (0, 0)
-    if isinstance(told, wire.ReserveBody):
-        bounds = told.request_hosts_max, convert.duration(told.request_run_max, "requestRunMax")
     return Terms(
         shares=_shares(told.shares),
         specific_only=told.specific_only,
         at_end=_at_end(told.at_end or AtEnd.DELETE.value),
-        request_hosts_max=bounds[0],
-        request_run_max_s=bounds[1],
+        request_hosts_max=told.request_hosts_max,
+        request_run_max_s=convert.duration(told.request_run_max, "requestRunMax"),
     )
 
 
@@ -136,7 +136,7 @@ def amend(
         start=start,
         end=end,
         count=told.count,
-        terms=_terms(reservation.terms, told),
+        terms=changed_terms(reservation.terms, told),
         description=told.description,
         labels=told.labels,
         time_zone=told.time_zone,
@@ -164,7 +164,7 @@ def _window(
     return start, None if start is None else start + reservation.window.length_s
 
 
-def _terms(had: Terms, told: wire.AmendReservationBody) -> Terms | None:
+def changed_terms(had: Terms, told: wire.AmendReservationBody | wire.AmendSeriesBody) -> Terms | None:
     """The terms with what was sent changed; None when nothing of them was."""
     sent = (told.shares, told.specific_only, told.at_end, told.request_hosts_max, told.request_run_max)
     if all(each is None for each in sent):
@@ -199,8 +199,18 @@ def seek(project: str, told: wire.AdviseBody, now: int) -> Seek:
         min_s=shortest,
         max_s=longest,
         end_to=at(told.end_by, "endBy", 0),
+        hours=_hours(told.hours, now) if told.hours else None,
         limit=told.limit,
     )
+
+
+def _hours(text: str, now: int) -> Recurrence:
+    today = datetime.fromtimestamp(now, UTC).date()
+    until = today + timedelta(days=HOURS_LOOKED_AT)
+    try:
+        return parse_recurrence(f"every {text} until {until}", today=today - timedelta(days=1))
+    except InvalidArgument as error:
+        raise InvalidArgument(error.message.replace("every:", "hours:", 1), field="hours") from None
 
 
 # --- what is answered -------------------------------------------------------------------------
@@ -280,7 +290,7 @@ def reservation(view: answers.ReservationView, *, full: bool = False) -> wire.Re
         short=row.short,
         in_use=view.in_use,
         waiting=view.waiting,
-        shares=[wire.Share(project=s.project, hosts_max=s.hosts_max) for s in terms.shares],
+        shares=shares(terms),
         specific_only=terms.specific_only,
         at_end=terms.at_end.value,
         request_hosts_max=terms.request_hosts_max,
@@ -302,6 +312,11 @@ def reservation(view: answers.ReservationView, *, full: bool = False) -> wire.Re
         hosts=list(view.hosts) if full else [],
         inside=[_inside(each) for each in view.inside] if full else [],
     )
+
+
+def shares(told: Terms) -> list[wire.Share]:
+    """Which other projects may use it."""
+    return [wire.Share(project=s.project, hosts_max=s.hosts_max) for s in told.shares]
 
 
 def terms(told: Terms) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Final
 
 from dws.api.method import Call, Method, NoQuery
@@ -12,7 +12,7 @@ from dws.engine.commands import AmendSeries, Repeat
 from dws.model.access import Role
 from dws.model.errors import InvalidArgument
 from dws.model.evolve import evolve
-from dws.model.recurrence import Recurrence, parse_recurrence
+from dws.model.recurrence import parse_recurrence
 from dws.wire import native_v1 as wire
 from dws.wire.timefmt import format_instant
 
@@ -27,7 +27,7 @@ def repeat(call: Call[wire.RepeatBody, NoQuery]) -> wire.Series:
         project=call.project,
         name=told.name,
         alternative=convert.what(told, 1),
-        recurrence=_recurrence(told.every, call.engine.now()),
+        recurrence=parse_recurrence(told.every, now=call.engine.now()),
         terms=convert.terms_of(told),
         description=told.description,
         labels=told.labels,
@@ -35,12 +35,6 @@ def repeat(call: Call[wire.RepeatBody, NoQuery]) -> wire.Series:
         call_id=call.call_id,
     )
     return _told(call.engine.repeat(call.who, command))
-
-
-def _recurrence(text: str, now: int) -> Recurrence:
-    words = text.strip()
-    words = words if words.startswith("every ") else f"every {words}"
-    return parse_recurrence(words, today=datetime.fromtimestamp(now, UTC).date())
 
 
 def page(call: Call[None, NoQuery]) -> wire.SeriesList:
@@ -62,8 +56,9 @@ def amend(call: Call[wire.AmendSeriesBody, NoQuery]) -> wire.Series:
     command = AmendSeries(
         project=call.project,
         name=name,
-        recurrence=None if told.every is None else _recurrence(told.every, call.engine.now()),
+        recurrence=None if told.every is None else parse_recurrence(told.every, now=call.engine.now()),
         alternative=other,
+        terms=convert.changed_terms(had.terms, told),
         description=told.description,
         may_miss=told.may_miss,
     )
@@ -102,7 +97,13 @@ def _told(view: SeriesView) -> wire.Series:
         count=what.count,
         locations=list(what.locations),
         within=what.within,
+        shares=convert.shares(row.terms),
+        specific_only=row.terms.specific_only,
+        at_end=row.terms.at_end.value,
         description=row.description,
+        labels=dict(row.labels),
+        created_at=format_instant(row.created_at),
+        ended_at=format_instant(row.ended_at),
         booked_until=format_instant(row.booked_until),
         upcoming=[
             wire.Occurrence(
@@ -112,6 +113,8 @@ def _told(view: SeriesView) -> wire.Series:
                 note=one.note,
                 reservation=one.reservation.name if one.reservation else "",
                 state=one.reservation.state.value if one.reservation else "",
+                missed=one.cause,
+                books_at=format_instant(one.books_at),
             )
             for one in view.upcoming
         ],
