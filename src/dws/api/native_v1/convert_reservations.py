@@ -20,7 +20,7 @@ from dws.model.localtime import zone_named
 from dws.model.recurrence import Recurrence, parse_recurrence
 from dws.model.request import CapacityRequest
 from dws.model.reservation import AtEnd, Reservation, Share, Terms
-from dws.model.time import FOREVER
+from dws.model.time import DAY, FOREVER
 from dws.planner import plan
 from dws.wire import native_v1 as wire
 from dws.wire.timefmt import (
@@ -208,7 +208,7 @@ def _hours(text: str, now: int) -> Recurrence:
     today = datetime.fromtimestamp(now, UTC).date()
     until = today + timedelta(days=HOURS_LOOKED_AT)
     try:
-        return parse_recurrence(f"every {text} until {until}", today=today - timedelta(days=1))
+        return parse_recurrence(f"{text} from {today - timedelta(days=1)} until {until}", now=now)
     except InvalidArgument as error:
         raise InvalidArgument(error.message.replace("every:", "hours:", 1), field="hours") from None
 
