@@ -20,7 +20,7 @@ from dws.model.localtime import zone_named
 from dws.model.recurrence import Recurrence, parse_recurrence
 from dws.model.request import CapacityRequest
 from dws.model.reservation import AtEnd, Reservation, Share, Terms
-from dws.model.time import DAY, FOREVER
+from dws.model.time import FOREVER
 from dws.planner import plan
 from dws.wire import native_v1 as wire
 from dws.wire.timefmt import (
