@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dws.engine.commands import PlanMaintenance, Seek
 from dws.model import events as ev
 from dws.model.demand import Alternative, Demand
 from dws.model.errors import FailedPrecondition, InvalidArgument, NoRoom
+from dws.model.recurrence import parse_recurrence
 from dws.model.request import EndReason, RequestState
 from dws.model.reservation import ReservationState
 from dws.model.resources import Overheads
@@ -334,6 +337,22 @@ def test_e18_the_longest_window_wins_and_a_zone_that_lost_says_why() -> None:
     assert advice.options[0].window.length_s == 8 * H
     none = world.engine.advise(ANN, _seek(hosts=2, min_hours=9, max_hours=24))
     assert none.options == () and none.lost[0].reason.code == "NO_ROOM"
+
+
+def test_e18_only_within_the_hours_one_is_there() -> None:
+    """A slot at three in the morning would be offered to somebody who has to sit beside it."""
+    world = World(f1())
+    world.reserve("a", hosts=3, start=MONDAY_9, hours=30)
+    hours = parse_recurrence("weekday 08:00-20:00 Europe/Berlin until 2027-03-01", now=MONDAY_9)
+    seek = replace(_seek(hosts=2, min_hours=6, max_hours=6), hours=hours)
+    advice = world.engine.advise(ANN, seek)
+    tuesday = MONDAY_9 + 30 * H
+    wednesday_8_berlin = MONDAY_9 + 46 * H
+    assert [o.window.start for o in advice.options][:1] == [wednesday_8_berlin]
+    assert all(o.window.start != tuesday for o in advice.options)
+    world.reserve("b", hosts=2, start=wednesday_8_berlin, hours=6)
+    too_long = replace(_seek(hosts=2, min_hours=13, max_hours=13), hours=hours)
+    assert world.engine.advise(ANN, too_long).lost[0].reason.code == "OUT_OF_HOURS"
 
 
 def _seek(*, hosts: int, min_hours: int, max_hours: int) -> Seek:

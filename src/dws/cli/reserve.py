@@ -10,12 +10,13 @@ import click
 from dws.cli import demand, zones
 from dws.cli.demand import Wish
 from dws.cli.exits import Exit
+from dws.cli.series import say_missed, series_table
 from dws.cli.session import Session, with_session
 from dws.model.errors import NoRoom
 from dws.wire.timefmt import FromNow, echo_instant, parse_duration, parse_moment, render_reason
 
 if TYPE_CHECKING:
-    from dws.wire.native_v1 import Advice, Reservation, Reserved, Series, Share
+    from dws.wire.native_v1 import Advice, RepeatBody, Reservation, Reserved, Share
 
 what_options = demand.only("accelerators", "machine", "count", "zone", "region", "within")
 
@@ -88,9 +89,9 @@ def reserve(
             raise click.UsageError(
                 "--every says when; it goes without --start, --in, --for, --until and --dry-run"
             )
-        series = session.client.repeat(RepeatBody(every=every, may_miss=may_miss, **what))
-        session.emit(series, lambda: series_table(series))
-        return None
+        return _repeat(session, RepeatBody(every=every, may_miss=may_miss, **what))
+    if may_miss:
+        raise click.UsageError("--may-miss goes with --every")
     if bool(start) == bool(start_in):
         raise click.UsageError("say when it starts: either --start TIME or --in DURATION")
     if bool(duration) == bool(until):
@@ -108,6 +109,16 @@ def reserve(
     except NoRoom as error:
         return _refused(session, error, name, wish, _as_typed(terms))
     session.emit(told, lambda: _booked(session, told))
+    return None
+
+
+def _repeat(session: Session, ask: RepeatBody) -> int | None:
+    """Begin a series, or say which days do not fit."""
+    try:
+        series = session.client.repeat(ask)
+    except NoRoom as error:
+        return say_missed(session, error)
+    session.emit(series, lambda: series_table(series))
     return None
 
 
@@ -200,6 +211,7 @@ def booking_command(name: str, wish: Wish, zone: str, start: str, seconds: int) 
 @click.option("--up-to", default="", metavar="DURATION", help="At most for how long. [default: as --for]")
 @click.option("--from", "start_from", default="", metavar="TIME", help="Start not before. [default: now]")
 @click.option("--to", "start_to", default="", metavar="TIME", help="Start not after. [default: the horizon]")
+@click.option("--hours", default="", metavar="WHEN", help='Only within "weekday 08:00-20:00 ZONE".')
 @click.option("--end-by", default="", metavar="TIME", help="End not after.")
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many.")
 def advise(
@@ -211,6 +223,7 @@ def advise(
     start_from: str,
     start_to: str,
     end_by: str,
+    hours: str,
     limit: int,
 ) -> None:
     """Windows that could be booked now: the longest first, then the earliest. Holds nothing.
@@ -239,6 +252,7 @@ def advise(
         count=(wish.count or 1) if wish.machine else 0,
         locations=list(wish.locations),
         within=wish.within or None,
+        hours=hours,
         limit=limit,
         **bounds,
     )
@@ -274,30 +288,3 @@ def _advice(session: Session, answer: Advice, wish: Wish) -> str:
         command = booking_command("NAME", wish, best.zone, best.start, best.duration_s)
         lines.append(f"\nBook the first with:\n  {command}")
     return "\n".join([*lines, f"Not a hold. Times in {session.zone}."])
-
-
-def series_table(series: Series) -> str:
-    """A series and its next occurrences."""
-    from dws.cli.output import table
-
-    what = series.accelerators or f"{series.count} x {series.machine}"
-    head = f"{series.name} ({series.state}): {what}, every {series.every}"
-    rows = []
-    for one in series.upcoming:
-        start, end = zones.instant_of(one.start) or 0, zones.instant_of(one.end) or 0
-        rows.append(
-            [
-                one.day,
-                zones.local_time(start, zones.user_zone(series.time_zone)),
-                zones.rough(end - start),
-                one.reservation or "not booked yet",
-                one.state,
-                one.note,
-            ]
-        )
-    lines = [head]
-    if rows:
-        headers = ["DAY", "STARTS", "LENGTH", "RESERVATION", "STATE", "NOTE"]
-        lines.append(table(headers, rows, spare=["NOTE"], below="NOTE"))
-    lines += [f"missed {m.day}: {m.cause}" for m in series.missed]
-    return "\n".join(lines)

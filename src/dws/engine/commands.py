@@ -130,7 +130,8 @@ class AmendReservation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seek:
     """Search the calendar for windows: a start in [start_from, start_to], an end at or before `end_to`
-    (0: no bound), a length from `min_s` to `max_s`. Holds nothing."""
+    (0: no bound), a length from `min_s` to `max_s`, and all of it within `hours` where these are given.
+    Holds nothing."""
 
     project: str
     alternative: Alternative
@@ -139,6 +140,7 @@ class Seek:
     min_s: int
     max_s: int
     end_to: int = 0
+    hours: Recurrence | None = None
     limit: int = 10
 
 

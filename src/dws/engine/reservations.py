@@ -28,8 +28,9 @@ from dws.model.errors import (
 )
 from dws.model.evolve import evolve
 from dws.model.names import ReservationId, check_labels, check_name, check_project
+from dws.model.recurrence import occurrences
 from dws.model.reservation import Reservation, ReservationState, Terms
-from dws.model.time import Span, in_words
+from dws.model.time import DAY, Span, in_words
 from dws.planner import windows as windows_of
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import WindowOption
@@ -175,6 +176,14 @@ def check_window(now: int, policy: PolicyOptions, window: Span) -> None:
             field="start",
         )
     check_length(policy, window.length_s)
+
+
+def hours_of(command: Seek, search: windows_of.Search) -> list[Span] | None:
+    """The stretches of time that the windows must lie in, None for any."""
+    if command.hours is None:
+        return None
+    found = occurrences(command.hours, after=search.start_from - DAY, before=search.start_to + 1)
+    return [one.span for one in found]
 
 
 def search_of(now: int, policy: PolicyOptions, command: Seek) -> windows_of.Search:

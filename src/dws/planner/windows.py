@@ -7,8 +7,8 @@ asked to begin at the earliest, or where something becomes free, so only those i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from dws.model.booking import Booking, OwnerKind, Part
 from dws.model.demand import Alternative, Demand
@@ -21,6 +21,7 @@ from dws.planner.resolve import Candidate, candidates
 from dws.planner.snapshot import FleetSnapshot
 
 OPTIONS_PER_POOL = 64
+OUT_OF_HOURS = Reason(code="OUT_OF_HOURS", text="none of the hours asked for is long enough, or in the range")
 NEAREST_MAX = 3
 
 
@@ -185,22 +186,39 @@ def advise(
     search: Search,
     *,
     limit: int,
+    hours: Sequence[Span] | None = None,
 ) -> Advice:
     """The best windows: the longest first, then the earliest, then the cheapest; and why the other pools
-    have none. Every one of them can be booked as it is."""
+    have none. Each can be booked as it is, and lies in one of the `hours` where these are given."""
+    searches = [search] if hours is None else list(_narrowed(search, hours))
     every = {c.pool.name: c for c in candidates(Demand(alternatives=(alternative,)), snapshot.fleet)}
     found: list[WindowOption] = []
     lost: list[ZoneLoss] = []
     there = {g.pool.name: g for g in grounds(snapshot, options, alternative)}
     for name, candidate in every.items():
         ground = there.get(name)
-        windows = list(ground.options(search)) if ground is not None else []
-        found += [_option(candidate, span, parts, search) for span, parts in windows]
+        windows = [
+            _option(candidate, span, parts, each)
+            for each in searches
+            for span, parts in (ground.options(each) if ground is not None else ())
+        ]
+        found += windows
         if not windows:
-            reason = _why_none(snapshot, candidate, ground, search)
+            reason = OUT_OF_HOURS
+            if searches:
+                reason = _why_none(snapshot, candidate, ground, searches[0])
             lost.append(ZoneLoss(zone=candidate.pool.zone, pool=name, reason=reason))
     found.sort(key=lambda o: (-o.window.length_s, o.window.start, o.cost_micros, o.pool))
     return Advice(now=now, options=tuple(found[:limit]), lost=tuple(lost))
+
+
+def _narrowed(search: Search, hours: Sequence[Span]) -> Iterator[Search]:
+    """The search within each of the hours that is long enough."""
+    for span in hours:
+        first, end = max(search.start_from, span.start), min(search.end_to, span.end)
+        last = min(search.start_to, end - search.min_s)
+        if first <= last:
+            yield replace(search, start_from=first, start_to=last, end_to=end)
 
 
 def _option(
