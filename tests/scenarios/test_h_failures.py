@@ -256,3 +256,31 @@ def test_h03_a_refused_spare_ends_the_gang() -> None:
     over = world.request("run")
     assert over.state is S.FAILED and "not today" in over.end_message
     world.check()
+
+
+@pytest.mark.parametrize("policy", [HostLossPolicy.END, HostLossPolicy.REPLACE])
+def test_h07_an_accelerator_that_goes_bad_in_a_run_is_told_and_its_host_kept_back(
+    policy: HostLossPolicy,
+) -> None:
+    """Nobody would be told which device failed, and the next run would get it."""
+    backend = SimulatedBackend()
+    world = World(f1(), backend=backend)
+    world.reserve("block", hosts=3, start=MONDAY_9, hours=9)
+    world.submit("train", hosts=2, hours=5, reservation="block", on_host_loss=policy)
+    world.advance(hours=1)
+    bad = world.hosts_of("train")[1]
+    key = f"{world.request('train').id}-1"
+    backend.say(FactKind.FAILED_CHECK, key, 1, detail="GPU 3: XID 79")
+    world.engine.tick()
+    lost = next(e for e in world.events(ev.InstanceLost) if e.name == "train")
+    assert isinstance(lost.body, ev.InstanceLost) and lost.body.host == bad
+    assert "GPU 3: XID 79" in lost.body.cause
+    host = next(e for e in world.events(ev.HostChanged) if e.name == bad)
+    assert "GPU 3: XID 79" in host.reason, "who is on call sees host and device"
+    expected = S.ACTIVE if policy is HostLossPolicy.REPLACE else S.FAILED
+    assert world.state("train") is expected
+    assert len(world.reserved("block").hosts) == 3 and bad not in world.reserved("block").hosts
+    world.submit("next", hosts=1, hours=1)
+    assert bad not in world.hosts_of("next")
+    world.hosts("READY", bad)
+    world.check()

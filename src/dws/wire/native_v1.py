@@ -198,8 +198,8 @@ class CancelBody(Wire, omit_defaults=True):
 
 class AdviseBody(Wire, omit_defaults=True):
     """POST …/projects/{project}:advise. Windows of `duration` at least and `durationMax` at most (empty: of
-    exactly `duration`) that start from `startFrom` to `startTo`, end by `endBy` (empty: no bound) and lie within `hours`
-    ("weekday 08:00-20:00 Europe/Berlin"; empty: any)."""
+    exactly `duration`) that start from `startFrom` to `startTo`, end by `endBy` (empty: no bound) and lie
+    within `hours` ("weekday 08:00-20:00 Europe/Berlin"; empty: any)."""
 
     duration: str | int
     start_from: str = ""

@@ -191,10 +191,10 @@ class SimulatedBackend:
                 self._say(machine.fact(FactKind.UNREACHABLE))
                 self._at(self._now + seconds, lambda m=machine: self._seen_again(m))  # type: ignore[misc]
 
-    def say(self, kind: FactKind, key: str, rank: int) -> None:
+    def say(self, kind: FactKind, key: str, rank: int, *, detail: str = "") -> None:
         """Tell a fact about an instance, true or not."""
         with self._lock:
-            self._log.append(Fact(kind=kind, key=key, rank=rank))
+            self._log.append(Fact(kind=kind, key=key, rank=rank, detail=detail))
 
     def holds(self) -> Mapping[tuple[str, int], tuple[str, int]]:
         """What really exists: (pool, unit) of each (key, rank)."""
