@@ -194,6 +194,27 @@ def complete_reservation(ctx: click.Context, _param: click.Parameter, incomplete
     return _complete(ctx, incomplete, lambda client: [r.name for r in client.reservations()])
 
 
+def complete_series(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The same for names of series."""
+    return _complete(ctx, incomplete, lambda client: [s.name for s in client.all_series()])
+
+
+def complete_day(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The days on which the series NAME occurs next."""
+    name = str(ctx.params.get("name"))
+    return _complete(ctx, incomplete, lambda client: [one.day for one in client.series(name).upcoming])
+
+
+def complete_maintenance(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The same for names of maintenance windows."""
+    return _complete(ctx, incomplete, lambda client: [w.name for w in client.maintenance()])
+
+
+def complete_host(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The same for names of hosts."""
+    return _complete(ctx, incomplete, lambda client: [h.name for p in client.fleet().pools for h in p.hosts])
+
+
 def _complete(ctx: click.Context, incomplete: str, names: Callable[[Client], list[str]]) -> list[str]:
     from dws.client import Client
 
