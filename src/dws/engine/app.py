@@ -87,7 +87,7 @@ from dws.model.errors import FailedPrecondition, InvalidArgument, NotFound
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
 from dws.model.series import Series
-from dws.model.time import Span
+from dws.model.time import DAY, Span
 from dws.model.topology import Fleet, HostState, Pool
 from dws.model.work import WorkKind
 from dws.planner import advise, explain, windows
@@ -193,18 +193,13 @@ class Engine:
 
     def open(self) -> None:
         """First act of a process that is alone with the store: leases of a dead one are void, and the
-        standing timers exist."""
+        standing timer exists."""
         self.committer.write(self._open, actor="system")
 
     def _open(self, w: Write) -> None:
         w.tx.clear_leases()
-        have = {item.kind for item in w.tx.work(0)}
-        for kind, period in (
-            (WorkKind.WATCHDOG, w.policy.full_plan_interval_s),
-            (WorkKind.RETENTION, 86_400),
-        ):
-            if kind not in have:
-                w.wake(0, kind, w.now + period)
+        if WorkKind.RETENTION not in {item.kind for item in w.tx.work(0)}:
+            w.wake(0, WorkKind.RETENTION, w.now + DAY)
 
     def tick(self) -> None:
         """Do everything that is due at the present instant, until nothing more happens."""
@@ -274,6 +269,8 @@ class Engine:
         dues += [b.next_due() for b in self._timed]
         if self.books.stirred != self._planned:
             dues.append(self._clock.now())
+        if self.books.waiting or self.books.reservations:
+            dues.append(self._planned_at + self.policy.full_plan_interval_s)
         return min([due for due in dues if due is not None], default=None)
 
     def _next_work(self) -> int | None:

@@ -45,9 +45,6 @@ def _fire_batch(w: Write, executor: Executor, now: int) -> tuple[int, list[Job]]
 
 
 def _fire(w: Write, item: WorkItem) -> None:
-    if item.kind is WorkKind.WATCHDOG:
-        w.wake(0, WorkKind.WATCHDOG, w.now + w.policy.full_plan_interval_s)
-        return
     if item.kind is WorkKind.OUTAGE_END:
         pool, _, unit = item.tag.rpartition("/")
         hosts.not_back_yet(w, pool, int(unit))

@@ -17,7 +17,8 @@ class WorkKind(StrEnum):
 
     PROVISION, RELEASE and SET_DEADLINE call the backend; the others are timers on a request or, from
     APPROVAL_EXPIRY on, on a reservation, a series or a maintenance window, except
-    OUTAGE_END (a host should be back), WATCHDOG (a look in case a wake-up was lost) and RETENTION.
+    OUTAGE_END (a host should be back), RETENTION, and WATCHDOG, which stores of before still hold and which
+    does nothing.
     When time alone makes planning useful is not work: each plan says when to look again.
     """
 
