@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
@@ -276,3 +277,53 @@ def an_event(seq: int, kind: str, *, at: int, actor: str = "planner", reason: st
         reason=reason,
         data={},
     )
+
+
+def occurrence(day: str, **changes: Any) -> wire.Occurrence:
+    """A night of that day, 20:00 to 06:00 in Berlin in winter."""
+    after = datetime.fromisoformat(day) + timedelta(days=1)
+    given: dict[str, Any] = {
+        "day": day,
+        "start": f"{day}T19:00:00Z",
+        "end": f"{after:%Y-%m-%d}T05:00:00Z",
+        "note": "",
+        "reservation": "",
+        "state": "",
+    }
+    return wire.Occurrence(**(given | changes))
+
+
+def a_series(*upcoming: wire.Occurrence, **changes: Any) -> wire.Series:
+    given: dict[str, Any] = {
+        "id": "9",
+        "name": "nights",
+        "project": "default",
+        "principal": "kim",
+        "state": "ACTIVE",
+        "every": "weekday 20:00-06:00 Europe/Berlin from 2027-01-11 until 2027-04-01",
+        "time_zone": "Europe/Berlin",
+        "accelerators": "h100:16",
+        "machine": "",
+        "count": 16,
+        "locations": [],
+        "within": None,
+        "description": "",
+        "booked_until": instant(NOW + 56 * 86_400),
+        "upcoming": list(upcoming),
+        "missed": [],
+    }
+    return wire.Series(**(given | changes))
+
+
+def a_window(**changes: Any) -> wire.Maintenance:
+    given: dict[str, Any] = {
+        "id": "12",
+        "name": "fans",
+        "pool": "a3",
+        "hosts": ["a3-0001", "a3-0002"],
+        "start": instant(NOW + 86_400),
+        "end": instant(NOW + 100_800),
+        "reason": "new fans",
+        "begun": False,
+    }
+    return wire.Maintenance(**(given | changes))

@@ -15,7 +15,7 @@ from click.testing import Result
 
 from dws.cli.main import cli
 from dws.wire import native_v1 as wire
-from tests.cli.stub import REQUESTS, Stub, running, waiting
+from tests.cli.stub import PROJECT, REQUESTS, Stub, a_fleet, a_series, a_window, occurrence, running, waiting
 
 Run = Callable[..., Result]
 
@@ -98,3 +98,19 @@ def test_every_argument_that_names_a_request_completes() -> None:
                 completes = parameter._custom_shell_complete
                 new = name == "reserve"  # names what is not there yet
                 assert new or completes in (complete_request, complete_reservation), name
+
+
+def test_series_their_days_windows_and_hosts_are_completed(stub: Stub) -> None:
+    """A user would copy names and dates by hand."""
+    found = a_series(occurrence("2027-01-25"), occurrence("2027-01-26"))
+    stub.on(f"GET {PROJECT}/series", wire.SeriesList(items=[found]))
+    stub.on(f"GET {PROJECT}/series/nights", found)
+    stub.on("GET /dws/v1/maintenance", wire.MaintenanceList(items=[a_window()]))
+    stub.on("GET /dws/v1/fleet", a_fleet())
+    for verb in ("describe", "amend", "skip", "cancel"):
+        assert completed(stub, "series", verb, "ni") == ["nights"]
+    assert completed(stub, "series", "skip", "nights", "") == ["2027-01-25", "2027-01-26"]
+    assert completed(stub, "fleet", "maintenance", "cancel", "f") == ["fans"]
+    host = a_fleet().pools[0].hosts[0].name
+    assert host in completed(stub, "fleet", "drain", host[:3])
+    assert host in completed(stub, "fleet", "maintenance", "plan", "fans", host[:3])

@@ -13,7 +13,7 @@ import click
 from dws.cli import zones
 from dws.cli.groups import DefaultGroup
 from dws.cli.maintenance import maintenance
-from dws.cli.session import Session, with_session
+from dws.cli.session import Session, complete_host, with_session
 from dws.model.errors import InvalidArgument
 from dws.wire.timefmt import echo_instant, format_instant
 
@@ -187,7 +187,9 @@ def _changed(answer: ChangeHostsAnswer) -> str:
     return f"{_affected(answer)}\n{done}" if answer.affected or not answer.confirmed else done
 
 
-hosts_argument = click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
+hosts_argument = click.argument(
+    "hosts", nargs=-1, required=True, metavar="HOST...", shell_complete=complete_host
+)
 reason_option = click.option("--reason", default="", help="Why; kept in the audit log.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say whom it affects.")

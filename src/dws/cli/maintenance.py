@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dws.cli import zones
+from dws.cli.exits import Exit
 from dws.cli.groups import DefaultGroup
-from dws.cli.session import Session, with_session
+from dws.cli.session import Session, complete_host, complete_maintenance, with_session
 from dws.wire.timefmt import echo_instant, format_instant
 
 if TYPE_CHECKING:
-    from dws.wire.native_v1 import Affected, Maintenance
+    from dws.wire.native_v1 import Affected, Maintenance, MaintenanceBody
 
 
 @click.group(cls=DefaultGroup, default="list")
@@ -47,15 +48,16 @@ def _table(session: Session, found: list[Maintenance]) -> str:
     for row in found:
         start, end = zones.instant_of(row.start) or 0, zones.instant_of(row.end) or 0
         starts = "under way" if row.begun else zones.short_time(start, session.zone, now=session.now)
-        rows.append([row.name, starts, zones.rough(end - start), ", ".join(row.hosts), row.reason])
-    headers = ["NAME", "STARTS", "LENGTH", "HOSTS", "REASON"]
+        ends = f"{zones.short_time(end, session.zone, now=session.now)} ({zones.rough(end - start)})"
+        rows.append([row.name, starts, ends, ", ".join(row.hosts), row.reason])
+    headers = ["NAME", "STARTS", "ENDS", "HOSTS", "REASON"]
     return table(headers, rows, below="REASON", caption=f"\nTimes in {session.zone}.")
 
 
 @maintenance.command()
 @with_session
 @click.argument("name")
-@click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST...", shell_complete=complete_host)
 @click.option("--start", required=True, metavar="TIME", help="'2027-01-11 09:00' in your zone, or +2d.")
 @click.option("--for", "duration", default="", metavar="DURATION", help="For how long: 4h.")
 @click.option("--until", default="", metavar="TIME", help="Until when, instead of --for.")
@@ -64,18 +66,8 @@ def _table(session: Session, found: list[Maintenance]) -> str:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only say whom it touches.")
 def plan(
-    session: Session,
-    name: str,
-    hosts: tuple[str, ...],
-    *,
-    start: str,
-    duration: str,
-    until: str,
-    reason: str,
-    force: bool,
-    yes: bool,
-    dry_run: bool,
-) -> None:
+    session: Session, name: str, hosts: tuple[str, ...], *, force: bool, yes: bool, dry_run: bool, **told: str
+) -> int | None:
     """Take hosts of one pool out of service over a window, after showing whom it touches.
 
     Nothing is started there that would run into it. A reservation or a run in the way refuses it, unless it
@@ -87,6 +79,33 @@ def plan(
     """
     import msgspec
 
+    body = _body(session, name, hosts, force=force, **told)
+    answer = session.client.plan_maintenance(body)
+    if not dry_run:
+        if session.is_table and not yes:
+            session.say(_affected(answer.affected))
+            if answer.affected and not force:
+                session.say("Nothing was changed: choose another window, or --force this one.")
+                return Exit.PRECONDITION
+        if session.confirmed(f"Plan maintenance '{name}'?", yes=yes):
+            answer = session.client.plan_maintenance(msgspec.structs.replace(body, confirm=True))
+    done = "Planned." if answer.window else "Nothing was changed."
+    session.emit(answer, lambda: f"{_affected(answer.affected)}\n{done}")
+    return None
+
+
+def _body(
+    session: Session,
+    name: str,
+    hosts: tuple[str, ...],
+    *,
+    start: str,
+    duration: str,
+    until: str,
+    reason: str,
+    force: bool,
+) -> MaintenanceBody:
+    """What is asked, its times echoed. Raises UsageError when it does not say how long."""
     from dws.wire.native_v1 import MaintenanceBody
 
     if bool(duration) == bool(until):
@@ -97,7 +116,7 @@ def plan(
             at = zones.parse_when(text, session.zone, server_now=session.now, field=field)
             session.say(f"{field}: {echo_instant(at, session.zone)}")
             times[field] = format_instant(at)
-    body = MaintenanceBody(
+    return MaintenanceBody(
         name=name,
         hosts=list(hosts),
         start=times["start"],
@@ -106,14 +125,6 @@ def plan(
         reason=reason,
         force=force,
     )
-    answer = session.client.plan_maintenance(body)
-    if not dry_run:
-        if session.is_table and not yes:
-            session.say(_affected(answer.affected))
-        if session.confirmed(f"Plan maintenance '{name}'?", yes=yes):
-            answer = session.client.plan_maintenance(msgspec.structs.replace(body, confirm=True))
-    done = "Planned." if answer.window else "Nothing was changed."
-    session.emit(answer, lambda: f"{_affected(answer.affected)}\n{done}")
 
 
 def _affected(affected: list[Affected]) -> str:
@@ -127,7 +138,7 @@ def _affected(affected: list[Affected]) -> str:
 
 @maintenance.command()
 @with_session
-@click.argument("name")
+@click.argument("name", shell_complete=complete_maintenance)
 def cancel(session: Session, name: str) -> None:
     """Cancel a window, or end it before its time: its hosts are back.
 
@@ -136,4 +147,4 @@ def cancel(session: Session, name: str) -> None:
       dws fleet maintenance cancel fans
     """
     session.client.cancel_maintenance(name)
-    session.emit({}, lambda: "")
+    session.emit({}, lambda: f"{name} is cancelled.")

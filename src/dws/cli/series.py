@@ -29,10 +29,10 @@ def series_table(series: Series) -> str:
     lines = [f"{series.name} is {series.state}: {_what(series)}, every {series.every}"]
     if rows := [_row(one, zone) for one in series.upcoming]:
         headers = ["DAY", "FROM", "TO", "STATE", "RESERVATION", "NOTE"]
-        lines.append(table(headers, rows, below="NOTE", caption=f"\nTimes in {zone}."))
+        lines.append(table(headers, rows, below="NOTE"))
     shown = {one.day for one in series.upcoming}
     lines += [f"missed {m.day}: {m.cause}" for m in series.missed if m.day not in shown]
-    return "\n".join(lines)
+    return "\n".join([*lines, f"\nTimes in {zone}."])
 
 
 def _what(series: Series) -> str:
@@ -99,19 +99,20 @@ def list_series(session: Session) -> None:
     def shown() -> str:
         if not found:
             return "Nothing repeats. 'dws reserve NAME --every …' begins a series."
-        rows = [
-            [s.name, s.state, _what(s), _next(s), str(sum(1 for o in s.upcoming if o.reservation)), s.every]
-            for s in found
-        ]
+        rows = [[s.name, s.state, _what(s), _next(s), str(len(_booked(s))), s.every] for s in found]
         headers = ["NAME", "STATE", "WHAT", "NEXT", "BOOKED", "EVERY"]
         return table(headers, rows, right=["BOOKED"], below="EVERY")
 
     session.emit({"items": found}, shown)
 
 
+def _booked(series: Series) -> list[Occurrence]:
+    return [o for o in series.upcoming if o.reservation and o.state not in ("CANCELLED", "DECLINED", "ENDED")]
+
+
 def _next(series: Series) -> str:
-    """When its next occurrence that is not missed starts, by the clocks of its zone."""
-    ahead = [one for one in series.upcoming if not one.missed]
+    """When the next one that is booked or will be starts, by the clocks of its zone."""
+    ahead = [o for o in series.upcoming if o.books_at or o in _booked(series)]
     return f"{_moment(ahead[0].start, zones.user_zone(series.time_zone)):%Y-%m-%d %H:%M %Z}" if ahead else ""
 
 
@@ -152,7 +153,8 @@ def amend(session: Session, name: str, *, may_miss: bool, **change: Any) -> int 
     from dws.cli.reserve import shares_of
     from dws.wire.native_v1 import AmendSeriesBody
 
-    shares = [] if change.pop("unshare") else shares_of(change.pop("shares")) or None
+    said = shares_of(change.pop("shares"))
+    shares = [] if change.pop("unshare") else said or None
     if shares is None and all(value is None for value in change.values()):
         raise click.UsageError("say what changes, for example --count or --every")
     try:
