@@ -13,7 +13,8 @@ units as that booking holds, while it lasts.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -258,23 +259,35 @@ class PoolCalendar:
         within: str | None,
         held: kernels.Ints | None,
     ) -> tuple[int, tuple[Part, ...]] | None:
-        """What was found by number, if there are units enough that no maintenance begins on meanwhile: a unit
-        that is free until then must not stand for one that is free from then on."""
+        """What was found by number, if there are units enough that no maintenance begins on meanwhile."""
         start = found[0]
-        ahead = [
+        if not self._begins(start, start + length_s):
+            return found
+        with self._spared(start, start + length_s):
+            return self._earliest_by_number(count, length_s, within, start, start, held)
+
+    def _begins(self, start: int, end: int) -> list[tuple[int, Part]]:
+        """When maintenance begins behind `start` and before `end`, and on what, in order."""
+        found = [
             (window.span.start, part)
             for window in self._maintenance.values()
-            if start < window.span.start < start + length_s
+            if start < window.span.start < end
             for part in window.parts
         ]
-        if not ahead:
-            return found
+        return sorted(found, key=lambda f: f[0])
+
+    @contextmanager
+    def _spared(self, start: int, end: int) -> Iterator[None]:
+        """Meanwhile units on which maintenance begins in a window are out from its start on: one that is free
+        until then must not stand for one that is free from then on."""
+        ahead = self._begins(start, end)
         for begins, part in ahead:
             self.shift(start, begins, (part,), [self._counted(part)], -1)
-        sure = self._earliest_by_number(count, length_s, within, start, start, held)
-        for begins, part in ahead:
-            self.shift(start, begins, (part,), [self._counted(part)], 1)
-        return sure
+        try:
+            yield
+        finally:
+            for begins, part in ahead:
+                self.shift(start, begins, (part,), [self._counted(part)], 1)
 
     def _earliest_by_number(
         self,
@@ -427,6 +440,16 @@ class PoolCalendar:
     def free_until(self, cells: Sequence[int], count: int, start: int, limit: int) -> int:
         """Until when, at most `limit`, `count` units of `cells` taken at `start` stay free: the same units of
         each cell all the time. `start` itself when there are not as many then."""
+        until = start
+        for end in (*dict.fromkeys(at for at, _ in self._begins(start, limit)), limit):
+            with self._spared(start, end):
+                found = self._free_until_by_number(cells, count, start, end)
+            until = max(until, found)
+            if found < end:
+                break
+        return until
+
+    def _free_until_by_number(self, cells: Sequence[int], count: int, start: int, limit: int) -> int:
         first = kernels.row_at(self._times, self._rows, start)
         last = max(first + 1, int(np.searchsorted(self._times[: self._rows], limit)))
         least = np.minimum.accumulate(self._free[first:last, list(cells)], axis=0).clip(0).sum(axis=1)
@@ -442,8 +465,9 @@ class PoolCalendar:
         return tuple(Part(cell=c, count=n) for c, n in zip(cells, taken, strict=True) if n)
 
     def free_during(self, start: int, end: int, cells: Sequence[int]) -> list[int]:
-        """The least number of free units of each of `cells` over [start, end), 0 where it is overbooked."""
-        return [max(0, self.least_free_in(cell, start, end)) for cell in cells]
+        """How many units of each of `cells` are free all over [start, end), 0 where it is overbooked."""
+        with self._spared(start, end):
+            return [max(0, self.least_free_in(cell, start, end)) for cell in cells]
 
     def least_free_in(self, cell: int, start: int, end: int) -> int:
         """The smallest entry of one cell over [start, end)."""
@@ -468,9 +492,15 @@ class PoolCalendar:
         return limit_s
 
     def next_change(self, after: int) -> int | None:
-        """The next instant behind `after` at which the table changes, None when it never does."""
+        """The next instant behind `after` at which something changes, None when nothing ever does."""
         row = int(np.searchsorted(self._times[: self._rows], after, side="right"))
-        return int(self._times[row]) if row < self._rows else None
+        at = int(self._times[row]) if row < self._rows else None
+        begins = (at for at, _ in self._begins(after, FOREVER))
+        return min((t for t in (at, *begins) if t is not None), default=None)
+
+    def changes(self) -> set[int]:
+        """Every instant at which something changes: the table, or what it stands for."""
+        return {*self._times[: self._rows].tolist(), *(at for at, _ in self._begins(0, FOREVER))}
 
     def rows(self) -> list[tuple[int, tuple[int, ...]]]:
         """The whole table, for comparing."""

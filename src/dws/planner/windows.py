@@ -146,6 +146,10 @@ class Ground:
                 return at
         return end
 
+    def changes(self) -> set[int]:
+        """Every instant at which what is free, or what the share leaves, changes."""
+        return self.calendar.changes() | {*self._edges}
+
     def _next_change(self, after: int) -> int | None:
         changes = (self.calendar.next_change(after), *(e for e in self._edges if e > after))
         return min((c for c in changes if c is not None), default=None)
@@ -380,8 +384,8 @@ def _first(windows: Iterator[tuple[Span, tuple[Part, ...]]]) -> list[tuple[Span,
 def _last_before(ground: Ground, soonest: int, window: Span) -> list[WindowOption]:
     """The last window of the same length that starts before the one asked for."""
     length = window.length_s
-    edges = [t for t, _ in ground.calendar.rows() if soonest < t - length < window.start]
-    for start in sorted({t - length for t in edges} | {soonest}, reverse=True):
+    starts = {end - length for end in ground.changes() if soonest < end - length < window.start}
+    for start in sorted(starts | {soonest}, reverse=True):
         span = Span(start, start + length)
         parts = ground.fits(span)
         if parts is not None:

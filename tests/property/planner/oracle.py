@@ -65,14 +65,14 @@ class Small:
         return None
 
 
-def small_worlds(seed: int, number: int) -> Iterator[tuple[Small, random.Random]]:
-    """Random small worlds, never overbooked."""
+def small_worlds(seed: int, number: int, grid: int = 1) -> Iterator[tuple[Small, random.Random]]:
+    """Random small worlds, never overbooked; bookings begin and end at multiples of `grid`."""
     rng = random.Random(seed)
     for _ in range(number):
-        yield _small_world(rng), rng
+        yield _small_world(rng, grid), rng
 
 
-def _small_world(rng: random.Random) -> Small:
+def _small_world(rng: random.Random, grid: int) -> Small:
     sizes = [rng.randint(1, 4) for _ in range(rng.randint(1, 4))]
     world = Small(a_pool(sizes, rng.random() < 0.5))
     for unit in range(len(world.pool.hosts)):
@@ -81,7 +81,7 @@ def _small_world(rng: random.Random) -> Small:
             state = HostState.DOWN if until else rng.choice((HostState.DOWN, HostState.DRAINING))
             world.out[unit] = HostStatus(pool="p", unit=unit, state=state, until=until)
     for number in range(rng.randint(0, 8)):
-        booking = _a_booking(rng, world, number + 1)
+        booking = _a_booking(rng, world, number + 1, grid)
         if booking is not None:
             world.bookings.append(booking)
     return world
@@ -109,9 +109,9 @@ def a_pool(sizes: list[int], with_rows: bool) -> Pool:
     )
 
 
-def _a_booking(rng: random.Random, world: Small, number: int) -> Booking | None:
-    start = rng.randint(0, END - 2)
-    end = rng.randint(start + 1, END)
+def _a_booking(rng: random.Random, world: Small, number: int, grid: int) -> Booking | None:
+    start = rng.randint(0, END - 2) // grid * grid
+    end = -(-rng.randint(start + 1, END) // grid) * grid
     parts = []
     for cell in rng.sample(range(len(world.pool.cells)), rng.randint(1, len(world.pool.cells))):
         room = min(world.free(cell, s) for s in range(start, end))
