@@ -20,28 +20,43 @@ if TYPE_CHECKING:
         FailedPrecondition,
         InvalidArgument,
         NeverFits,
+        NoRoom,
         NotFound,
         PermissionDenied,
         QuotaExceeded,
         Unauthenticated,
         Unavailable,
     )
-    from dws.wire.native_v1 import Alternative, AmendRequest, SubmitRequest, Workload
+    from dws.wire.native_v1 import (
+        AdviseBody,
+        Alternative,
+        AmendRequest,
+        AmendReservationBody,
+        ReserveBody,
+        Share,
+        SubmitRequest,
+        Workload,
+    )
 
 __all__ = [
+    "AdviseBody",
     "AlreadyExists",
     "Alternative",
     "AmendRequest",
+    "AmendReservationBody",
     "Client",
     "Conflict",
     "DwsError",
     "FailedPrecondition",
     "InvalidArgument",
     "NeverFits",
+    "NoRoom",
     "NoServer",
     "NotFound",
     "PermissionDenied",
     "QuotaExceeded",
+    "ReserveBody",
+    "Share",
     "SubmitRequest",
     "Unauthenticated",
     "Unavailable",
@@ -49,7 +64,17 @@ __all__ = [
 ]
 
 _HOME_OF = {"Client": "dws.client", "NoServer": "dws.client"} | dict.fromkeys(
-    ("Alternative", "AmendRequest", "SubmitRequest", "Workload"), "dws.wire.native_v1"
+    (
+        "AdviseBody",
+        "Alternative",
+        "AmendRequest",
+        "AmendReservationBody",
+        "ReserveBody",
+        "Share",
+        "SubmitRequest",
+        "Workload",
+    ),
+    "dws.wire.native_v1",
 )
 
 

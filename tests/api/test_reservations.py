@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from icalendar import Calendar
 
+from dws.api.native_v1 import convert_reservations
 from tests.api.served import MONDAY_9, REQUESTS, Served, serving
 
 RESERVATIONS = "/dws/v1/projects/research/reservations"
@@ -123,6 +124,14 @@ def test_e06_relative_starts_are_the_servers_and_a_wrong_clock_is_told(fresh: Se
     assert told["reservation"]["start"] == "2027-01-11T09:05:00Z"
     ends = book(fresh, "ends", start="in 2h", duration="", end="2027-01-11T12:00:00Z")
     assert ends["reservation"]["durationS"] == 3_600
+    assert ends["warnings"] == []
+    assert convert_reservations.skew("2027-01-11T09:00:30Z", MONDAY_9, virtual=False) == []
+    (warning,) = convert_reservations.skew("2027-01-11T09:10:00Z", MONDAY_9, virtual=False)
+    assert warning.startswith("your clock is 10m ahead of the server's")
+    assert "behind" in convert_reservations.skew("2027-01-11T08:59:29Z", MONDAY_9, virtual=False)[0]
+    assert convert_reservations.skew("2027-01-11T09:10:00Z", MONDAY_9, virtual=True) == []
+    answer = post(fresh, RESERVATIONS, WEEK | {"name": "odd", "clientTime": "noon"})
+    assert error(answer)["field"] == "clientTime"
 
 
 def test_a_part_is_changed_and_the_rest_stays(fresh: Served) -> None:

@@ -44,19 +44,24 @@ def describe(session: Session, name: str) -> None:
 
 
 def _sections(session: Session, request: Request, events: list[Event]) -> list[str]:
-    from dws.cli.output import facts, table
+    from dws.cli.output import facts
 
     lines = [facts(_about(session, request))]
     if request.grant is not None:
         lines += ["", facts(_granted(session, request, request.grant)), "", _instances(request.grant)]
-    if events:
-        rows = []
-        for event, times in merged(events):
-            at = zones.local_time(zones.instant_of(event.at) or 0, session.zone)
-            why = "; ".join(part for part in (why_of(event), f"{times} times" if times > 1 else "") if part)
-            rows.append([at, event.kind, event.actor, why])
-        lines += ["", table(["WHEN", "WHAT", "WHO", "WHY"], rows)]
-    return lines
+    return [*lines, "", story(session, events)] if events else lines
+
+
+def story(session: Session, events: list[Event]) -> str:
+    """What happened, a row each."""
+    from dws.cli.output import table
+
+    rows = []
+    for event, times in merged(events):
+        at = zones.local_time(zones.instant_of(event.at) or 0, session.zone)
+        why = "; ".join(part for part in (why_of(event), f"{times} times" if times > 1 else "") if part)
+        rows.append([at, event.kind, event.actor, why])
+    return table(["WHEN", "WHAT", "WHO", "WHY"], rows)
 
 
 def why_of(event: Event) -> str:

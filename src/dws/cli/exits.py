@@ -58,6 +58,8 @@ def of_error(error: errors.DwsError) -> Exit:
     """The status for an error the server or the client raised."""
     if isinstance(error, errors.NeverFits):
         return Exit.NEVER_FITS
+    if isinstance(error, errors.NoRoom):
+        return Exit.CONFLICT
     return _BY_CODE.get(error.code, Exit.INTERNAL)
 
 

@@ -11,7 +11,7 @@ from dws.cli import zones
 from dws.cli.describe import why_of
 from dws.cli.exits import Exit
 from dws.cli.groups import DefaultGroup
-from dws.cli.session import Session, with_session
+from dws.cli.session import Session, complete_reservation, with_session
 from dws.wire.timefmt import format_instant
 
 if TYPE_CHECKING:
@@ -81,9 +81,14 @@ def _usage_table(session: Session, answer: Usage) -> str:
 @with_session
 @click.option("--follow", "-f", is_flag=True, help="Go on with what happens from now on.")
 @click.option("--name", default="", help="Only this request's.")
+@click.option(
+    "--reservation", default="", shell_complete=complete_reservation, help="Only this reservation's."
+)
 @click.option("--all-projects", is_flag=True, help="Every project you may see, and the fleet.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The newest N.")
-def audit(session: Session, follow: bool, name: str, all_projects: bool, limit: int) -> None:
+def audit(
+    session: Session, *, follow: bool, name: str, reservation: str, all_projects: bool, limit: int
+) -> None:
     """Who did what, when and why: the event log, oldest of the newest first.
 
     With --follow and -o json each event is one line of JSON.
@@ -92,8 +97,12 @@ def audit(session: Session, follow: bool, name: str, all_projects: bool, limit: 
     Example:
       dws audit --all-projects --follow
     """
-    project = "" if all_projects and not name else session.client.project
-    answer = session.client.events(project=project, name=name, newest_first=True, limit=limit)
+    if name and reservation:
+        raise click.UsageError("--name and --reservation do not go together")
+    project = "" if all_projects and not (name or reservation) else session.client.project
+    answer = session.client.events(
+        project=project, name=name, reservation=reservation, newest_first=True, limit=limit
+    )
     answer.items.sort(key=lambda event: event.seq)
     if not follow:
         session.emit(answer, lambda: "\n".join(_line(session, e) for e in answer.items))
@@ -101,7 +110,9 @@ def audit(session: Session, follow: bool, name: str, all_projects: bool, limit: 
     for event in answer.items:
         _print_event(session, event)
     after = max([answer.last_seq, *(e.seq for e in answer.items)])
-    for event in session.client.follow_events(after=after, project=project, name=name):
+    for event in session.client.follow_events(
+        after=after, project=project, name=name, reservation=reservation
+    ):
         _print_event(session, event)
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dws.cli import zones
+from dws.cli.describe import story
 from dws.cli.groups import DefaultGroup
-from dws.cli.reserve import shares_of, window_lines
+from dws.cli.reserve import shares_of, window_times
 from dws.cli.session import Session, complete_reservation, with_session
-from dws.wire.timefmt import echo_instant, format_instant
+from dws.wire.timefmt import echo_instant, format_duration, format_instant
 
 if TYPE_CHECKING:
     from dws.wire.native_v1 import Reservation, Share
@@ -74,18 +75,29 @@ def _table(session: Session, found: list[Reservation]) -> str:
 @with_session
 @name_argument
 def describe(session: Session, name: str) -> None:
-    """Everything about a reservation: window, hosts, terms, what runs and waits in it.
+    """Everything about a reservation: window, hosts, terms, what runs and waits in it, its story.
 
     \b
     Example:
       dws reservations describe spring-run
     """
     row = session.client.reservation(name)
-    session.emit(row, lambda: _described(session, row))
+    if not session.is_table:
+        session.emit(row, lambda: "")
+        return
+    events = session.client.events(project=row.project, reservation=row.id)
+    click.echo(f"{_described(session, row)}\n\n{story(session, events.items)}")
 
 
 def _share(share: Share) -> str:
     return f"{share.project}:{share.hosts_max}" if share.hosts_max else share.project
+
+
+def _bounds(row: Reservation) -> str:
+    """How much each request inside may have, empty where it may have all."""
+    hosts = f"{row.request_hosts_max} hosts" if row.request_hosts_max else ""
+    run = f"{format_duration(row.request_run_max_s)} a run" if row.request_run_max_s else ""
+    return ", ".join(part for part in (hosts, run) if part)
 
 
 def _waiting(row: Reservation) -> str:
@@ -100,11 +112,14 @@ def _described(session: Session, row: Reservation) -> str:
         ("Name", f"{row.project}/{row.name}"),
         ("State", row.state + (f", DEGRADED: lacks {row.short} of {row.count} hosts" if row.short else "")),
         ("What", f"{row.count} x {row.machine} in {row.zone} ({row.pool})"),
-        ("Window", "\n".join(window_lines(session, row))),
+        *zip(("From", "To"), window_times(session, row), strict=True),
+        ("Booked by", row.principal),
         ("Used", _waiting(row)),
         ("Hosts", ", ".join(row.hosts)),
         ("Shared with", ", ".join(_share(s) for s in row.shares)),
         ("Who may use it", "work that names it" if row.specific_only else "any work of its projects"),
+        ("A request may have", _bounds(row)),
+        ("At its end", "instances are stopped" if row.at_end == "stop" else "instances are deleted"),
         ("Series", row.series),
         ("Description", row.description),
         ("Cost", row.cost),
@@ -119,7 +134,7 @@ def _described(session: Session, row: Reservation) -> str:
         instant = zones.instant_of(text)
         if instant is not None:
             pairs.append((title, zones.local_time(instant, session.zone)))
-    shown = facts([(k, v.replace("\n", "; ")) for k, v in pairs if v])
+    shown = facts(pairs)
     if not row.inside:
         return shown
     inside = []
@@ -140,6 +155,10 @@ def _described(session: Session, row: Reservation) -> str:
 @click.option("--count", type=click.IntRange(min=1), default=None, help="So many machines.")
 @click.option("--share", "shares", multiple=True, metavar="PROJECT[:HOSTS]", help="Who may use it too, anew.")
 @click.option("--unshare", is_flag=True, help="Nobody else may use it any more.")
+@click.option(
+    "--request-hosts", type=click.IntRange(min=0), default=None, help="At most so many for a request; 0: all."
+)
+@click.option("--request-run", default=None, metavar="DURATION", help="The longest run inside; 0: no bound.")
 @click.option("--at-end", type=click.Choice(["stop", "delete"]), default=None, help="What its end does.")
 @click.option("--description", default=None, help="A new description.")
 @click.option("--force", is_flag=True, help="As an operator, against the policy.")
@@ -162,6 +181,8 @@ def amend(session: Session, name: str, *, start: str | None, end: str | None, **
         duration=change["duration"],
         count=change["count"],
         shares=[] if change["unshare"] else shares_of(change["shares"]) or None,
+        request_hosts_max=change["request_hosts"],
+        request_run_max=change["request_run"],
         at_end=change["at_end"],
         description=change["description"],
         force=change["force"],

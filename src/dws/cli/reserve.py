@@ -9,11 +9,19 @@ import click
 
 from dws.cli import demand, zones
 from dws.cli.demand import Wish
-from dws.cli.exits import Exit
+from dws.cli.exits import of_error
 from dws.cli.series import say_missed, series_table
 from dws.cli.session import Session, with_session
 from dws.model.errors import NoRoom
-from dws.wire.timefmt import FromNow, echo_instant, parse_duration, parse_moment, render_reason
+from dws.wire.timefmt import (
+    FromNow,
+    echo_instant,
+    format_duration,
+    format_instant,
+    parse_duration,
+    parse_moment,
+    render_reason,
+)
 
 if TYPE_CHECKING:
     from dws.wire.native_v1 import Advice, RepeatBody, Reservation, Reserved, Share
@@ -33,6 +41,13 @@ what_options = demand.only("accelerators", "machine", "count", "zone", "region",
 @click.option("--may-miss", is_flag=True, help="With --every: skip occurrences that do not fit.")
 @click.option("--share", "shares", multiple=True, metavar="PROJECT[:HOSTS]", help="Who may use it too.")
 @click.option("--any-may-use", is_flag=True, help="Also work that does not name it.")
+@click.option(
+    "--request-hosts",
+    type=click.IntRange(min=0),
+    default=0,
+    help="At most so many hosts for a request inside.",
+)
+@click.option("--request-run", default="", metavar="DURATION", help="The longest run inside.")
 @click.option(
     "--at-end",
     type=click.Choice(["stop", "delete"]),
@@ -81,6 +96,8 @@ def reserve(
         "shares": shares_of(terms["shares"]),
         "specific_only": not terms["any_may_use"],
         "at_end": terms["at_end"],
+        "request_hosts_max": terms["request_hosts"],
+        "request_run_max": terms["request_run"] or 0,
         "description": terms["description"],
         "labels": demand.pairs(terms["label"], option="--label"),
     }
@@ -100,7 +117,8 @@ def reserve(
         start=f"in {start_in}" if start_in else _moment(session, start, "start"),
         duration=duration,
         end=_moment(session, until, "until") if until else "",
-        time_zone=str(session.zone),
+        time_zone=zones.name_of(session.zone),
+        client_time=format_instant(int(session.machine.wall())),
         dry_run=dry_run,
         **what,
     )
@@ -108,6 +126,8 @@ def reserve(
         told = session.client.reserve(ask)
     except NoRoom as error:
         return _refused(session, error, name, wish, _as_typed(terms))
+    for warning in told.warnings:
+        session.say(f"warning: {warning}")
     session.emit(told, lambda: _booked(session, told))
     return None
 
@@ -126,6 +146,8 @@ def _as_typed(terms: dict[str, Any]) -> str:
     """The options that say how it may be used, to be typed again."""
     words = [f"--share {text}" for text in terms["shares"]]
     words += ["--any-may-use"] if terms["any_may_use"] else []
+    words += [f"--request-hosts {terms['request_hosts']}"] if terms["request_hosts"] else []
+    words += [f"--request-run {terms['request_run']}"] if terms["request_run"] else []
     words += [f"--at-end {terms['at_end']}"] if terms["at_end"] != "delete" else []
     words += [f"--description {shlex.quote(terms['description'])}"] if terms["description"] else []
     words += [f"--label {shlex.quote(text)}" for text in terms["label"]]
@@ -151,8 +173,6 @@ def _moment(session: Session, text: str, field: str) -> str:
     if isinstance(moment, FromNow):
         return f"in {moment.seconds}s"
     session.say(f"{field}: {echo_instant(moment, session.zone)}")
-    from dws.wire.timefmt import format_instant
-
     return format_instant(moment)
 
 
@@ -161,21 +181,20 @@ def _booked(session: Session, told: Reserved) -> str:
     done = "would be booked" if told.dry_run else f"is {row.state}"
     lines = [
         f"{row.name} {done}: {row.count} x {row.machine} in {row.zone} ({row.pool})",
-        *window_lines(session, row),
+        *(f"{word:<4} {at}" for word, at in zip(("from", "to"), window_times(session, row), strict=True)),
         f"cost: {row.cost}",
         *(f"- {render_reason(r.text, r.facts, session.zone)}" for r in told.rules),
-        *(f"warning: {w}" for w in told.warnings),
     ]
     return "\n".join(lines)
 
 
-def window_lines(session: Session, row: Reservation) -> list[str]:
-    """From when to when, in the reader's zone and UTC."""
+def window_times(session: Session, row: Reservation) -> tuple[str, str]:
+    """From when and to when, in the reader's zone and UTC, and how long that is."""
     start, end = zones.instant_of(row.start) or 0, zones.instant_of(row.end) or 0
-    return [
-        f"from {echo_instant(start, session.zone)}",
-        f"to   {echo_instant(end, session.zone)}, {zones.rough(end - start)}",
-    ]
+    return (
+        echo_instant(start, session.zone),
+        f"{echo_instant(end, session.zone)}, {zones.rough(end - start)}",
+    )
 
 
 def _refused(session: Session, error: NoRoom, name: str, wish: Wish, terms: str) -> int:
@@ -189,7 +208,7 @@ def _refused(session: Session, error: NoRoom, name: str, wish: Wish, terms: str)
     most = error.details.get("most")
     if isinstance(most, int) and most > 0:
         session.say(f"that window has room for {most} hosts")
-    return Exit.CONFLICT
+    return of_error(error)
 
 
 def booking_command(name: str, wish: Wish, zone: str, start: str, seconds: int) -> str:
@@ -199,8 +218,6 @@ def booking_command(name: str, wish: Wish, zone: str, start: str, seconds: int) 
         what += f" --count {wish.count or 1}"
     if wish.within:
         what += f" --within {wish.within}"
-    from dws.wire.timefmt import format_duration
-
     return f"dws reserve {name} {what} --zone {zone} --start {start} --for {format_duration(seconds)}"
 
 
@@ -282,9 +299,9 @@ def _advice(session: Session, answer: Advice, wish: Wish) -> str:
     lines = [table(headers, rows, right=["COST"], below="WHY")] if rows else ["No window fits."]
     for loss in answer.lost:
         why = render_reason(loss.reason.text, loss.reason.facts, session.zone)
-        lines.append(f"{loss.zone} ({loss.pool}): {why}")
+        lines.append(f"{loss.zone}{f' ({loss.pool})' if loss.pool else ''}: {why}")
     if answer.options:
-        best = answer.options[0]
-        command = booking_command("NAME", wish, best.zone, best.start, best.duration_s)
-        lines.append(f"\nBook the first with:\n  {command}")
+        lines.append("\nBook one of them, in this order, with:")
+    for each in answer.options:
+        lines.append(f"  {booking_command('NAME', wish, each.zone, each.start, each.duration_s)}")
     return "\n".join([*lines, f"Not a hold. Times in {session.zone}."])

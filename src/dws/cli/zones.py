@@ -19,6 +19,7 @@ from dws.model.time import DAY, HOUR, MINUTE
 from dws.wire.timefmt import FromNow, parse_moment
 
 LOCALTIME: Final = Path("/etc/localtime")
+UNNAMED: Final = "localtime"
 
 
 def user_zone(given: str = "", environment: Mapping[str, str] = os.environ) -> ZoneInfo:
@@ -33,9 +34,14 @@ def user_zone(given: str = "", environment: Mapping[str, str] = os.environ) -> Z
         if name:
             return ZoneInfo(name)
         with LOCALTIME.open("rb") as file:
-            return ZoneInfo.from_file(file, key="localtime")
+            return ZoneInfo.from_file(file, key=UNNAMED)
     except (OSError, ValueError, ZoneInfoNotFoundError):
         return ZoneInfo("UTC")
+
+
+def name_of(zone: ZoneInfo) -> str:
+    """The name by which the server knows a zone; empty for one that this machine has only as a file."""
+    return "" if zone.key == UNNAMED else zone.key
 
 
 def parse_when(text: str, zone: tzinfo, *, server_now: int, field: str) -> int:

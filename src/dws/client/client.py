@@ -382,20 +382,23 @@ class Client(CalendarCalls):
         limit: int = PAGE_SIZE,
         project: str = "",
         name: str = "",
+        reservation: str = "",
         newest_first: bool = False,
     ) -> wire.EventList:
-        """Recorded facts behind sequence number `after`; with `name` those of one request."""
+        """Recorded facts behind sequence number `after`; with `name` those of one request, with
+        `reservation` those of one reservation."""
         query = {
             "after": after,
             "limit": limit,
             "project": project,
             "name": name,
+            "reservation": reservation,
             "newestFirst": newest_first or "",
         }
         return self._transport.call("GET", f"{ROOT}/events", wire.EventList, query=query)
 
     def follow_events(
-        self, *, after: int | None = None, project: str = "", name: str = ""
+        self, *, after: int | None = None, project: str = "", name: str = "", reservation: str = ""
     ) -> Iterator[wire.Event]:
         """Facts as they are recorded, for ever; a broken connection is taken up where it broke.
 
@@ -403,7 +406,7 @@ class Client(CalendarCalls):
         """
         path = f"{ROOT}/events:follow"
         while True:
-            query = {"after": after, "project": project, "name": name}
+            query = {"after": after, "project": project, "name": name, "reservation": reservation}
             try:
                 with self._transport.stream(path, query) as lines:
                     for sent in server_sent(lines):
