@@ -23,6 +23,7 @@ from dws.cli.exits import Exit
 from dws.cli.main import cli
 from dws.declared import fleetfile
 from dws.model.request import EndReason, RequestState
+from dws.model.reservation import ReservationState
 from dws.planner.options import PolicyOptions
 
 ROOT = Path(__file__).parents[2]
@@ -106,6 +107,8 @@ def test_every_state_and_end_is_documented() -> None:
     """A person would see a state that nothing explains."""
     rows = {*re.findall(r"^\| `([A-Z_]+)` \|", page("requests.md"), re.MULTILINE)}
     assert rows == {*RequestState} | {*EndReason}
+    reservations = {*re.findall(r"^\| `([A-Z_]+)` \|", page("reservations.md"), re.MULTILINE)}
+    assert reservations == {*ReservationState}
 
 
 def test_every_environment_variable_is_documented() -> None:

@@ -108,9 +108,10 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
     group = cells[0] if cells else tuple(range(len(calendar.pool.cells)))
     free = {c: calendar.least_free_in(c, w.now, window.end) for c in group}
     had = _by_cell(booking.parts)
-    if any(free[c] < n for c, n in had.items()):
-        until = w.now + min(
-            calendar.longest(w.now, (Part(cell=c, count=n),), window.end - w.now) for c, n in had.items()
+    end = booking.span.end
+    if any(calendar.least_free_in(c, end, window.end) < n for c, n in had.items() if end < window.end):
+        until = end + min(
+            calendar.longest(end, (Part(cell=c, count=n),), window.end - end) for c, n in had.items()
         )
         reason = Reason(
             code="PROMISED_TO_OTHERS",

@@ -101,14 +101,17 @@ def _amended_pending(
     reservation: Reservation, event: ev.ReservationAmended, now: int
 ) -> ReservationStep:
     del now
-    return Step(_changed(reservation, event))
+    before = min(reservation.approve_by, event.window.start)
+    changed = evolve(_changed(reservation, event), approve_by=before)
+    return Step(changed, (Do(kind=WorkKind.APPROVAL_EXPIRY, at=before),))
 
 
 def _amended_ahead(
     reservation: Reservation, event: ev.ReservationAmended, now: int
 ) -> ReservationStep:
-    del now
-    changed = _changed(reservation, event)
+    unlocked = event.lock_at > now  # an operator moved it beyond its lock time
+    state = _S.APPROVED if unlocked else reservation.state
+    changed = evolve(_changed(reservation, event), state=state)
     return Step(changed, _timers(changed))
 
 
@@ -220,7 +223,7 @@ TABLE: Table[Reservation] = {
     **_rows(_OPEN, ev.ReservationUnused, _told),
     **_rows(_OPEN, ev.ReservationWarned, _warned),
     **_rows(_OPEN, ev.ReservationClosing, _closing),
-    **_rows((*_OPEN, _S.ENDING), ev.ReservationClosed, _closed),
+    (_S.ENDING, ev.ReservationClosed): _closed,
     **_rows(_OVER, ev.ReservationDeleted, _deleted),
 }
 """Every legal step. What is not here cannot happen."""

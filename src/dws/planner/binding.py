@@ -34,7 +34,9 @@ def collect(state: Pass) -> None:
     """Reservations that are open and lack hosts get what is idle."""
     for reservation in sorted(state.snapshot.reservations.values(), key=lambda r: (r.window, r.id)):
         booking = state.snapshot.bookings.get(reservation.booking or 0)
-        if booking is None or not reservation.state.is_open or not _undrawn(booking.parts):
+        if booking is None or not reservation.state.is_open:
+            continue
+        if not _undrawn(booking.parts) and not reservation.short:
             continue
         calendar = state.calendar(booking.pool)
         calendar.remove(booking)
