@@ -78,6 +78,8 @@ def close_if_empty(w: Write, reservation: Reservation) -> Reservation:
     again = max(w.now + 1, w.books.bookings[booking.id].span.end)
     w.wake(reservation.id, WorkKind.RESERVATION_END, again)
     return reservation
+
+
 def look_later_whether_used(w: Write, reservation: Reservation) -> None:
     waits = [s for s in (w.policy.no_show_warn_s, w.policy.no_show_release_s) if s]
     if waits:
@@ -103,7 +105,8 @@ def meter(w: Write, reservation: Reservation, booking: Booking, units: set[int])
 def reserved(
     pool: Pool, reservation: Reservation, booking: Booking, until: int
 ) -> list[UsageRecord]:
-    """A reservation's hold of each of its hosts, until an instant; `rank` is the host's unit."""
+    """A reservation's hold of each of its hosts, until an instant, or its end: what is given back late is not
+    held by its owner. `rank` is the host's unit."""
     return [
         UsageRecord(
             request=RequestId(reservation.id),
@@ -116,7 +119,7 @@ def reserved(
             accelerators=pool.shape.accelerators,
             rank=unit,
             start=since,
-            end=max(since, min(until, booking.span.end)),
+            end=max(since, min(until, reservation.window.end)),
             price_micros_per_hour=pool.price_micros_per_hour,
             kind=UsageKind.RESERVED,
             reservation=reservation.id,
