@@ -103,8 +103,9 @@ def _promised(
         if request is None:
             continue
         if isinstance(decision, Move):
-            effect = f"its promised start moves {decision.placement.start - request.promised_start} s later"
-            yield Affected(request=request, effect=effect)
+            later = decision.placement.start - request.promised_start
+            if later > 0:
+                yield Affected(request=request, effect=f"its promised start moves {later} s later")
         elif isinstance(decision, Withdraw):
             yield Affected(request=request, effect="its promised start is withdrawn")
 
