@@ -260,7 +260,7 @@ def test_a_hundred_children_end(machine: LocalMachine, watcher: Watcher) -> None
         "    if os.fork() == 0:\n"
         "        os.setsid()\n"
         "        while True:\n"
-        "            time.sleep(0.05)\n"
+        "            time.sleep(0.25)\n"
         "            if os.fork() > 0: os._exit(0)\n"
         "print('ready', flush=True)\n"
         "time.sleep(600)"
