@@ -131,7 +131,7 @@ def rebook(state: Pass, calendar: PoolCalendar, bookings: list[Booking], cause: 
             if found is not None:
                 parts, lacking = found[1], ()
             calendar.take(span.start, span.end, parts)
-            calendar.give(span.start, span.end, lacking)
+            calendar.level(span.start, span.end, {p.cell for p in lacking})
         short = sum(p.count for p in lacking)
         if parts != booking.parts or short != reservation.short:
             state.decisions.append(

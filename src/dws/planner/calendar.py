@@ -13,7 +13,7 @@ units as that booking holds, while it lasts.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -170,6 +170,20 @@ class PoolCalendar:
     def give(self, start: int, end: int, parts: tuple[Part, ...]) -> None:
         """Undo a `take` of the same."""
         self.shift(start, end, parts, [p.count for p in parts], 1)
+
+    def level(self, start: int, end: int, cells: Iterable[int]) -> None:
+        """Where `cells` are overbooked in [start, end) they have nothing free instead: what is lacking there
+        is lacking for good, and nobody else's fault."""
+        first = kernels.row_at(self._times, self._rows, start)
+        ends = [*self._times[first + 1 : self._rows].tolist(), FOREVER]
+        lacking = [
+            (max(start, at), min(end, until), Part(cell=cell, count=-row[cell]))
+            for (at, row), until in zip(self.rows()[first:], ends, strict=True)
+            for cell in cells
+            if at < end and row[cell] < 0
+        ]
+        for since, until, part in lacking:
+            self.give(since, until, (part,))
 
     def lift(self, booking: Booking) -> None:
         """Take a booking out of the table but not out of the calendar: the twin of `drop`."""

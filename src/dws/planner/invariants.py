@@ -10,7 +10,7 @@ from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
 from dws.planner.calendar import PoolCalendar
 from dws.planner.eligible import eligible
-from dws.planner.plan import Bind, Placement, Plan, Start, Withdraw
+from dws.planner.plan import Bind, Book, Move, Placement, Plan, Start, Withdraw
 from dws.planner.snapshot import FleetSnapshot
 
 
@@ -53,6 +53,11 @@ def check(plan: Plan, snapshot: FleetSnapshot) -> None:
         was = snapshot.calendars[name].least_free(plan.now, FOREVER)
         least = calendar.least_free(plan.now, FOREVER)
         assert least >= min(0, was, -lacking[name]), f"pool {name} is overbooked"
+    for decision in plan.decisions:
+        if isinstance(decision, Start | Book | Move):
+            placed = decision.placement
+            least = calendars[placed.calendar].least_free(placed.start, placed.span.end, placed.parts)
+            assert least >= 0, f"request {decision.request} is placed where {placed.calendar} is full"
 
 
 def _openly_lacking(plan: Plan, snapshot: FleetSnapshot) -> Counter[str]:

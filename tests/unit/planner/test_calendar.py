@@ -56,3 +56,20 @@ def test_nothing_is_promised_inside_what_is_only_held() -> None:
     held = replace(a_booking(1, OwnerKind.RESERVATION, 10, 50), stage=Stage.HOLD, parts=(Part(cell=0, count=2),))
     calendar = PoolCalendar(a_pool([3], with_rows=False), held)
     assert calendar.earliest(1, 5, within=None, after=0, before=100) is None
+
+
+def test_what_is_lacking_for_a_while_is_not_free_afterwards() -> None:
+    """While a host is down for an hour the whole of a reservation's claim on it could be promised away."""
+    calendar = PoolCalendar(a_pool([2, 1], with_rows=False))
+    calendar.take(10, 50, (Part(cell=0, count=3),))
+    calendar.take(20, 30, (Part(cell=0, count=1), Part(cell=1, count=2)))
+    calendar.level(15, 40, {0})
+    assert calendar.rows() == [
+        (0, (2, 1)),
+        (10, (-1, 1)),
+        (15, (0, 1)),
+        (20, (0, -1)),
+        (30, (0, 1)),
+        (40, (-1, 1)),
+        (50, (2, 1)),
+    ]
