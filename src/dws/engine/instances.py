@@ -18,6 +18,7 @@ from dws.engine import ledger, occupancy, orphans, trust
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.booking import Stage
+from dws.model.names import BookingId
 from dws.model.request import (
     CapacityRequest,
     EndReason,
@@ -85,9 +86,12 @@ def _deliver_if_whole(w: Write, request: CapacityRequest) -> CapacityRequest:
         return request
     pool = w.books.fleet.pool(grant.pool)
     ends_at = w.now + grant.duration_s
+    holder = w.books.bookings.get(BookingId(w.books.bookings[grant.booking].parent))
+    if holder is not None:  # delivered late, it still ends with its reservation
+        ends_at = max(w.now, min(ends_at, holder.span.end - pool.overheads.after_run_s))
     request = w.apply(request, ev.Delivered(ends_at=ends_at))
     ledger.set_end(w, grant.booking, ends_at + pool.overheads.after_run_s)
-    if w.now + grant.duration_s != grant.started_at + pool.overheads.setup_s + grant.duration_s:
+    if ends_at != grant.started_at + pool.overheads.setup_s + grant.duration_s:
         w.wake(request.id, WorkKind.SET_DEADLINE, w.now)
     schedule_warnings(w, request)
     return _end_if_programs_are_over(w, request)

@@ -115,8 +115,11 @@ def set_end(w: Write, booking_id: BookingId, end: int) -> None:
     when it ends there already."""
     booking = w.books.bookings[booking_id]
     holder = w.books.bookings.get(BookingId(booking.parent)) if booking.parent else None
-    if holder is not None and holder.span.end < end:  # a reservation lasts as long as what it holds
-        set_end(w, holder.id, end)
+    if holder is not None and holder.span.end < end:
+        if holder.span.end > w.now:  # what is not back by the end of its reservation is dealt with there
+            end = holder.span.end
+        else:  # a reservation lasts as long as what it holds
+            set_end(w, holder.id, end)
     span = Span(booking.span.start, max(booking.span.start, end))
     if span == booking.span:
         return

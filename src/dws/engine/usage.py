@@ -65,11 +65,18 @@ def lines(
 def _reserved_idle(
     every: list[tuple[UsageRecord, bool]], within: Span
 ) -> Iterator[UsageLine]:
-    """What each reservation held, less what ran in it: its owner pays for that too."""
+    """What each reservation held, less what ran in it meanwhile: its owner pays for that too."""
     held: dict[int, UsageLine] = {}
+    until = {r.reservation: 0 for r, _ in every}
+    for record, _ in every:
+        if record.kind is UsageKind.RESERVED:
+            until[record.reservation] = max(until[record.reservation], record.end)
     for record, is_open in every:
-        span = Span(record.start, record.end).clipped(within)
-        if span is None or not record.reservation or record.kind is UsageKind.FAILED_ATTEMPT:
+        if not record.reservation or record.kind is UsageKind.FAILED_ATTEMPT:
+            continue
+        end = max(record.start, min(record.end, until[record.reservation]))
+        span = Span(record.start, end).clipped(within)
+        if span is None:
             continue
         part = _clip(record, span)
         sign = 1 if record.kind is UsageKind.RESERVED else -1

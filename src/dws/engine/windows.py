@@ -120,6 +120,8 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
         )
         raise _no_room(reason, 0)
     parts = _resized(reservation, booking, children, free, count)
+    if count > booking.count or window.end > booking.span.end:
+        _keep_to_the_share(w, booking, Span(w.now, window.end), count)
     return WindowOption(
         pool=booking.pool,
         zone=reservation.zone,
@@ -131,6 +133,19 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
         cost_micros=0,
         reason=Reason(code="FITS", text="fits"),
     )
+
+
+def _keep_to_the_share(w: Write, booking: Booking, window: Span, count: int) -> None:
+    """Raises NoRoom when reservations would take more of the pool than the policy lets them."""
+    room = search.share_left(w.books.snapshot(), w.policy, booking, window)
+    if count > room:
+        reason = Reason(
+            code="CALENDAR_SHARE",
+            text="reservations leave {room} hosts of {pool} to this one until {until:time}, {count} were "
+            "asked for",
+            facts={"room": room, "pool": booking.pool, "until": window.end, "count": count},
+        )
+        raise _no_room(reason, room)
 
 
 def _by_cell(parts: tuple[Part, ...]) -> dict[int, int]:

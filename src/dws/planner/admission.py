@@ -67,7 +67,7 @@ def check_inside(
             field="reservation",
         )
     if not any(c.could_ever_fit or c.count > reservation.count for c in inside):
-        longest = reservation.window.length_s - inside[0].pool.overheads.total_s
+        longest = max(0, reservation.window.length_s - inside[0].pool.overheads.total_s)
         raise NeverFits(
             f"duration: a run in reservation '{reservation.name}' lasts at most {longest} s, from its start "
             "to its end",
@@ -81,7 +81,7 @@ def check_inside(
             f"request of project '{project}' may have {limit}",
             field="count",
         )
-    too_long = [c for c in inside if not c.until_end and c.duration_s > terms.request_run_max_s]
+    too_long = [c for c in inside if c.duration_s > terms.request_run_max_s]
     if terms.request_run_max_s and len(too_long) == len(inside):
         raise NeverFits(
             f"duration: {too_long[0].duration_s} s; a run in reservation '{reservation.name}' lasts at most "

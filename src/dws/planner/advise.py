@@ -177,12 +177,12 @@ def extension(
     by_s: int,
 ) -> Extension:
     """How much longer a running request may go on without breaking a promise, at most `by_s`."""
-    del now
     grant = request.grant
     assert grant is not None, "only a granted request can be extended"
     booking = snapshot.bookings[grant.booking]
     calendar = snapshot.calendars[booking.calendar]
-    room = options.run_duration_max_s - (grant.ends_at - grant.delivered_at)
+    most = _longest_run(snapshot, options, now, request)
+    room = most - (grant.ends_at - grant.delivered_at)
     limit = min(by_s, max(0, room))
     unready = calendar.unready_units()
     drained = [calendar.pool.hosts[u] for u in booking.units if u in unready]
@@ -205,11 +205,28 @@ def extension(
         reason = Reason(
             code="RUN_DURATION_MAX",
             text="a run lasts at most {max:duration}",
-            facts={"max": options.run_duration_max_s},
+            facts={"max": most},
         )
     else:
         return Extension(asked_s=by_s, longest_s=by_s, reason=None)
     return Extension(asked_s=by_s, longest_s=longest, reason=reason)
+
+
+def _longest_run(
+    snapshot: FleetSnapshot, options: PolicyOptions, now: int, request: CapacityRequest
+) -> int:
+    """For how long a running request may run from its delivery on: as long as any, as what runs in its
+    reservation, or as its owner may have to wait for hosts that are only lent."""
+    grant = request.grant
+    assert grant is not None, "it runs"
+    most = options.run_duration_max_s
+    reservation = snapshot.reservations.get(grant.reservation)
+    if reservation is None:
+        return most
+    if request.demand.reservation:
+        return min(most, reservation.terms.request_run_max_s or most)
+    after_s = snapshot.fleet.pool(grant.pool).overheads.after_run_s
+    return min(most, now + options.lend_idle_s - after_s - grant.delivered_at)
 
 
 def spare(

@@ -90,5 +90,5 @@ def _inside(
         if c.count <= allowed
         and (not limit or c.count + used <= limit)
         and c.count <= (terms.request_hosts_max or c.count)
-        and (c.until_end or c.duration_s <= (terms.request_run_max_s or c.duration_s))
+        and c.duration_s <= (terms.request_run_max_s or c.duration_s)
     )

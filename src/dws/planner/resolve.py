@@ -48,7 +48,8 @@ class Candidate:
         """True when the empty pool, or reservation, has room for it, hosts that are down counted in."""
         if self.inside is None:
             return self.pool.largest_group(self.within) >= self.count
-        return self.length_s <= self.inside.span.length_s and self.count <= max(
+        fits = self.duration_s > 0 and self.length_s <= self.inside.span.length_s
+        return fits and self.count <= max(
             (
                 sum(p.count for p in self.inside.parts if p.cell in group)
                 for group in self.pool.groups(self.within)

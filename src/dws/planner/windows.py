@@ -129,8 +129,7 @@ class Ground:
 
     def _reserved(self, span: Span) -> int:
         """The most hosts that other reservations have at one instant of a window."""
-        instants = [span.start, *(e for e in self._edges if span.start < e < span.end)]
-        return max(sum(b.count for b in self.others if b.span.covers(at)) for at in instants)
+        return _most_at_once(self.others, span)
 
     def _share_is_full_until(self, span: Span) -> int | None:
         """None when the share has room for the window; else the first later start that may do better."""
@@ -172,14 +171,37 @@ def grounds(
         calendar = snapshot.calendars[pool.name].fork()
         if instead_of is not None and instead_of.pool == pool.name:
             calendar.remove(instead_of)
-        others = [
-            b
-            for b in snapshot.bookings.values()
-            if b.owner_kind is OwnerKind.RESERVATION and b.pool == pool.name and b != instead_of
-        ]
-        limit = int(options.calendar_share * len(pool.hosts) + 1e-9)
+        others, limit = _reserved_beside(snapshot, options, pool, instead_of)
         found.append(Ground(candidate=candidate, calendar=calendar, others=others, limit=limit))
     return found
+
+
+def share_left(
+    snapshot: FleetSnapshot, options: PolicyOptions, booking: Booking, window: Span
+) -> int:
+    """How many hosts reservations may still take in the pool of one of them over a window, without it."""
+    pool = snapshot.fleet.pool(booking.pool)
+    others, limit = _reserved_beside(snapshot, options, pool, booking)
+    return max(0, limit - _most_at_once(others, window))
+
+
+def _reserved_beside(
+    snapshot: FleetSnapshot, options: PolicyOptions, pool: Pool, booking: Booking | None
+) -> tuple[list[Booking], int]:
+    """What other reservations are booked in a pool, and how many hosts all together may have."""
+    others = [
+        b
+        for b in snapshot.bookings.values()
+        if b.owner_kind is OwnerKind.RESERVATION and b.pool == pool.name and b != booking
+    ]
+    return others, int(options.calendar_share * len(pool.hosts) + 1e-9)
+
+
+def _most_at_once(bookings: list[Booking], span: Span) -> int:
+    """The most hosts that bookings have at one instant of a window."""
+    starts = (b.span.start for b in bookings)
+    instants = [span.start, *(at for at in starts if span.start < at < span.end)]
+    return max(sum(b.count for b in bookings if b.span.covers(at)) for at in instants)
 
 
 def advise(

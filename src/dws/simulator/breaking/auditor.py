@@ -2,7 +2,7 @@
 
 What it knows: a request's steps, that a host has one holder, that a gang is whole, that a promise moves
 later only after recorded trouble, and what use costs. It keeps its own model (`model.py`) and never asks
-the engine what is right.
+the engine what is right. Reservations and series are the business of its `calendar`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from dws.model import events as ev
-from dws.model.demand import Alternative
+from dws.model.demand import UNTIL_END, Alternative
 from dws.model.topology import Fleet, Pool
-from dws.simulator.breaking.model import END_OF, Held, Phase, Place, Told
+from dws.planner.options import PolicyOptions
+from dws.simulator.breaking.calendar import CalendarAuditor
+from dws.simulator.breaking.model import END_OF, Excuses, Held, Phase, Place, Told
 from dws.simulator.breaking.outcome import Broken
 
 UNIT_KIND = "RUN"
@@ -23,18 +25,18 @@ FAILED_KIND = "FAILED_ATTEMPT"
 class Auditor:
     """Judges events. `fleet` gives the declared fleet at the moment of asking."""
 
-    def __init__(self, fleet: Callable[[], Fleet]) -> None:
+    def __init__(self, fleet: Callable[[], Fleet], policy: PolicyOptions) -> None:
         self.requests: dict[int, Told] = {}
         self.holders: dict[tuple[str, int], int] = {}
         self.host_states: dict[tuple[str, str], str] = {}
         self.seq = 0
         self.now = 0
         self._subject_seq: dict[tuple[str, int], int] = {}
-        self._trouble_at_seq = 0
-        self._away: list[tuple[int, int]] = []
-        self._unexplained: list[str] = []
+        self._excuses = Excuses()
+        self._unexplained: list[tuple[Told, int, str]] = []
         self._ask_fleet = fleet
         self._fleet = fleet()
+        self.calendar = CalendarAuditor(self.requests, self._excuses, policy, lambda: self._fleet)
         self._judges: dict[type, Callable[[Told, Any], None]] = {
             ev.Booked: self._booked,
             ev.Moved: self._moved,
@@ -63,17 +65,22 @@ class Auditor:
 
     def process_was_away(self, start: int, end: int) -> None:
         """Nobody could act between these instants: what fell due then may be late."""
-        self._away.append((start, end))
-        self._trouble_at_seq = self.seq + 1
+        self._excuses.away(start, end)
+        self._excuses.trouble(self.seq + 1)
 
     def settled(self) -> None:
         """Everything of one commit has been judged: what it withdrew must have a cause by now."""
-        if self._unexplained:
-            raise Broken(f"{self._unexplained[0]}, but nothing had happened")
+        for told, promised_at_seq, words in self._unexplained:
+            if not self._excuses.since_inside(told.demand.reservation, promised_at_seq):
+                raise Broken(f"{words}, but nothing had happened")
+        self._unexplained.clear()
 
     def judge(self, event: ev.Event) -> None:
         """Take in the next event. Raises Broken when it must not be."""
         self._numbers(event)
+        if event.subject_kind in (ev.SubjectKind.RESERVATION, ev.SubjectKind.SERIES):
+            self.calendar.judge(event)
+            return
         if event.subject_kind is not ev.SubjectKind.REQUEST:
             self._around(event)
             return
@@ -107,11 +114,14 @@ class Auditor:
             case ev.HostChanged(pool=pool, host=host, state=state):
                 self.host_states[pool, host] = state
                 if state != "READY":
-                    self._trouble_at_seq = event.seq
+                    self._excuses.trouble(event.seq)
             case ev.FleetApplied():
                 self._unexplained.clear()
                 self._fleet = self._ask_fleet()
-                self._trouble_at_seq = event.seq
+                self._excuses.trouble(event.seq)
+            case ev.MaintenancePlanned():
+                self._unexplained.clear()
+                self._excuses.trouble(event.seq)
             case _:
                 pass
 
@@ -160,7 +170,8 @@ class Auditor:
     def _has_cause(self, told: Told) -> bool:
         """True when trouble was recorded since the promise, or somebody's hosts are still not back."""
         not_back = any(t.phase == "ENDING" for t in self.requests.values())
-        return not_back or self._trouble_at_seq > told.promised_at_seq
+        inside = self._excuses.since_inside(told.demand.reservation, told.promised_at_seq)
+        return not_back or inside or self._excuses.since(told.promised_at_seq)
 
     def _promise(self, told: Told, start: int) -> None:
         told.phase, told.promise, told.promised_at_seq = "BOOKED", start, self.seq
@@ -172,7 +183,8 @@ class Auditor:
         self._must_be(told, "Unbooked", "BOOKED")
         by_owner = body.cause.startswith("amended")
         if not by_owner and not self._has_cause(told):
-            self._unexplained.append(f"the promise of '{told.name}' was withdrawn ('{body.cause}')")
+            words = f"the promise of '{told.name}' was withdrawn ('{body.cause}')"
+            self._unexplained.append((told, told.promised_at_seq, words))
         told.phase, told.promise = "PENDING", 0
 
     def _amended(self, told: Told, body: ev.Amended) -> None:
@@ -183,7 +195,9 @@ class Auditor:
     def _window_closed(self, told: Told, body: ev.WindowClosed) -> None:
         del body
         self._must_be(told, "WindowClosed", "PENDING", "BOOKED")
-        if self.now <= told.demand.not_after:
+        aim = self.calendar.blocks.get(told.demand.reservation)
+        is_in_vain = aim is not None and aim.is_closed
+        if self.now <= told.demand.not_after and not is_in_vain:
             raise Broken(f"'{told.name}' expired while its window was open")
         told.phase = "EXPIRED"
 
@@ -192,7 +206,7 @@ class Auditor:
     def _started(self, told: Told, body: ev.Started) -> None:
         self._must_be(told, "Started", "PENDING", "BOOKED")
         grant = body.grant
-        if told.promise and self.now > told.promise and not self._was_away_at(told.promise):
+        if told.promise and self.now > told.promise and not self._excuses.was_away_at(told.promise):
             raise Broken(f"'{told.name}' started {self.now - told.promise} s later than promised")
         if not told.demand.not_before <= self.now <= told.demand.not_after:
             raise Broken(f"'{told.name}' started outside its window")
@@ -203,21 +217,21 @@ class Auditor:
         pool = self._fleet.pool(grant.pool)
         units = [i.unit for i in grant.instances]
         self._is_what_was_asked(told, told.demand.alternatives[grant.alternative], pool, units)
-        if grant.duration_s != told.demand.alternatives[grant.alternative].duration_s:
+        asked_s = told.demand.alternatives[grant.alternative].duration_s
+        if grant.duration_s != asked_s and asked_s != UNTIL_END:
             raise Broken(f"'{told.name}' asked for another duration than {grant.duration_s} s")
+        self.calendar.entered(told, grant, len(units), self.now)
         told.phase, told.attempts, told.promise = "PROVISIONING", grant.attempt, 0
         told.held = Held(
             attempt=grant.attempt,
             pool=pool.name,
             duration_s=grant.duration_s,
             started=self.now,
+            inside=grant.reservation,
             places={i.rank: Place(i.unit, i.host, i.incarnation) for i in grant.instances},
         )
         for place in told.held.places.values():
             self._take(told, pool, place)
-
-    def _was_away_at(self, instant: int) -> bool:
-        return any(start <= instant <= end for start, end in self._away)
 
     def _is_what_was_asked(self, told: Told, wanted: Alternative, pool: Pool, units: list[int]) -> None:
         shape = pool.shape
@@ -278,10 +292,10 @@ class Auditor:
         down = [rank for rank, place in held.places.items() if not place.is_up]
         if down:
             raise Broken(f"'{told.name}' was called delivered while ranks {down} are not up")
-        if body.ends_at != self.now + held.duration_s:
+        if body.ends_at != self.calendar.latest_end(told, self.now, self.now + held.duration_s):
             raise Broken(f"'{told.name}' is to end at {body.ends_at}, not a duration after its delivery")
         if self.now > held.started + self._fleet.pool(held.pool).overheads.setup_s:
-            self._trouble_at_seq = self.seq  # answered late, so it holds its hosts longer than booked
+            self._excuses.trouble(self.seq)  # answered late, so it holds its hosts longer than booked
         told.phase, held.delivered, held.ends_at = "ACTIVE", self.now, body.ends_at
         for place in held.places.values():
             place.metered_from = self.now
@@ -295,6 +309,7 @@ class Auditor:
         self._must_be(told, "Extended", "ACTIVE")
         if body.ends_at <= _held(told).ends_at:
             raise Broken(f"'{told.name}' was extended backwards")
+        self.calendar.extended(told, body.ends_at, self.now)
         _held(told).ends_at = body.ends_at
 
     def _unreachable(self, told: Told, body: ev.Unreachable) -> None:
@@ -364,7 +379,9 @@ class Auditor:
     def _overran(self, told: Told, body: ev.Overran) -> None:
         del body
         self._must_be(told, "Overran", "ENDING")
-        self._trouble_at_seq = self.seq
+        self._excuses.trouble(self.seq)
+        if told.inside:
+            self.calendar.blocks[told.inside].overran = True
 
     def _released(self, told: Told, body: ev.InstancesReleased) -> None:
         self._must_be(told, "InstancesReleased", "ACTIVE", "ENDING")
@@ -380,7 +397,7 @@ class Auditor:
         if left:
             raise Broken(f"'{told.name}' is called over while it holds {left}")
         if not held.delivered:
-            told.uses += [(rank, held.started, self.now, FAILED_KIND) for rank in held.places]
+            told.uses += [(rank, held.started, self.now, FAILED_KIND, held.inside) for rank in held.places]
         told.held = None
         told.phase = "PENDING" if told.requeue else END_OF[told.ending]
         told.requeue = False
@@ -395,7 +412,10 @@ class Auditor:
         """Use of an instance ends now, if it had begun and has not ended yet."""
         place = _held(told).places[rank]
         if place.metered_from and place.is_held and not place.is_leaving:
-            told.uses.append((rank, place.metered_from, self.now, UNIT_KIND))
+            told.uses.append((rank, place.metered_from, self.now, UNIT_KIND, told.inside))
+            if told.inside:
+                block = self.calendar.blocks[told.inside]
+                block.uses.append((place.unit, place.metered_from, self.now))
             place.metered_from = 0
 
 

@@ -14,6 +14,7 @@ from dws.model.booking import Booking
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
 from dws.model.topology import Pool
+from dws.simulator.breaking import calendar_checks
 from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.model import HOLDING, Told
 from dws.simulator.breaking.outcome import Broken
@@ -30,10 +31,11 @@ def quiet(auditor: Auditor, engine: Engine, store: Store, now: int) -> None:
             if row is None:
                 raise Broken(f"the row of '{told.name}' is gone")
             _row_agrees(told, row)
-            _nothing_is_overdue(engine, told, now)
+            _nothing_is_overdue(auditor, engine, told, now)
             _gang_is_whole(told)
         _books_mirror(auditor, engine, reader)
-        _peaks(engine, reader, now)
+        _peaks(auditor, engine, reader, now)
+    calendar_checks.quiet(auditor, engine, store, now)
 
 
 def deep(auditor: Auditor, engine: Engine, store: Store) -> None:
@@ -44,10 +46,13 @@ def deep(auditor: Auditor, engine: Engine, store: Store) -> None:
     with store.read() as reader:
         for told in auditor.requests.values():
             records = reader.usage(start=0, end=FOREVER, request=told.id)
-            billed = sorted((r.rank, r.start, r.end, r.kind.value) for r in records if r.seconds)
+            billed = sorted(
+                (r.rank, r.start, r.end, r.kind.value, r.reservation) for r in records if r.seconds
+            )
             used = sorted(use for use in told.uses if use[1] < use[2])
             if billed != used:
                 raise Broken(f"'{told.name}' was billed {billed}, it used {used}")
+    calendar_checks.deep(auditor, engine, store)
 
 
 def nobody_is_left_over(auditor: Auditor, backend: SimulatedBackend) -> None:
@@ -93,10 +98,13 @@ def _row_agrees(told: Told, row: CapacityRequest) -> None:
         raise Broken(f"the row of '{told.name}' holds {in_row}, its events say {in_story}")
 
 
-def _nothing_is_overdue(engine: Engine, told: Told, now: int) -> None:
+def _nothing_is_overdue(auditor: Auditor, engine: Engine, told: Told, now: int) -> None:
     held = told.held
     if told.phase in ("PENDING", "BOOKED") and now > told.demand.not_after:
         raise Broken(f"'{told.name}' waits although its window closed {now - told.demand.not_after} s ago")
+    aim = auditor.calendar.blocks.get(told.demand.reservation)
+    if told.phase in ("PENDING", "BOOKED") and aim is not None and aim.is_closed:
+        raise Broken(f"'{told.name}' waits for reservation '{aim.name}', which is {aim.phase}")
     if told.phase == "BOOKED" and now > max(told.promise, told.not_again_before):
         raise Broken(f"the promise of '{told.name}' passed {now - told.promise} s ago without a word")
     if told.phase == "ACTIVE" and held is not None and now >= held.ends_at:
@@ -139,14 +147,16 @@ def _books_mirror(auditor: Auditor, engine: Engine, reader: Reader) -> None:
         raise Broken("books and store disagree on hosts")
 
 
-def _peaks(engine: Engine, reader: Reader, now: int) -> None:
-    """The most that is booked at any instant from now on is never more than there is, and the store counts
-    the same."""
+def _peaks(auditor: Auditor, engine: Engine, reader: Reader, now: int) -> None:
+    """The most that is booked at any instant from now on is never more than there is and what reservations
+    openly lack, and the store counts the same."""
     bookings = reader.open_bookings()
+    blocks = auditor.calendar.blocks.values()
     for pool in engine.books.fleet.pools:
+        lacking = sum(b.short for b in blocks if b.pool == pool.name)
         for cell, domain in enumerate(pool.cells):
             own = _peak(bookings, pool, cell, now)
-            if own > domain.size:
+            if own > domain.size + lacking:
                 where = f"{pool.name} {domain.level} {domain.name}"
                 raise Broken(f"{where}: {own} hosts are booked at one instant, there are {domain.size}")
             by_store = reader.peak(pool.name, cell, now, FOREVER)

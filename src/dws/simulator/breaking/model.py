@@ -27,10 +27,11 @@ END_OF: dict[str, Phase] = {
     "HOST_LOST": "FAILED",
     "CANCELLED": "CANCELLED",
     "WAIT_LIMIT": "EXPIRED",
+    "RESERVATION_ENDED": "COMPLETED",
 }
 
-Use = tuple[int, int, int, str]
-"""(rank, start, end, kind) of one usage record."""
+Use = tuple[int, int, int, str, int]
+"""(rank, start, end, kind, reservation it ran in) of one usage record."""
 
 
 @dataclass(slots=True)
@@ -49,13 +50,14 @@ class Place:
 
 @dataclass(slots=True)
 class Held:
-    """What one attempt holds."""
+    """What one attempt holds; `inside` is the reservation it is in, 0 for none."""
 
     attempt: int
     pool: str
     duration_s: int
     started: int
     places: dict[int, Place]
+    inside: int = 0
     delivered: int = 0
     ends_at: int = 0
     unreachable: bool = False
@@ -87,6 +89,50 @@ class Told:
     def is_over(self) -> bool:
         """True in a terminal state."""
         return self.phase in OVER
+
+    @property
+    def inside(self) -> int:
+        """The reservation in which it holds hosts, 0 for none."""
+        return self.held.inside if self.held is not None else 0
+
+    @property
+    def hosts_held(self) -> int:
+        """How many hosts it holds now."""
+        return sum(p.is_held for p in self.held.places.values()) if self.held is not None else 0
+
+
+class Excuses:
+    """What happened that explains why something came later than promised: trouble, by the number of the
+    event that told it, and spans in which no process was there to act."""
+
+    def __init__(self) -> None:
+        self._trouble_at_seq = 0
+        self._inside: dict[int, int] = {}
+        self._away: list[tuple[int, int]] = []
+
+    def trouble(self, seq: int) -> None:
+        """Something went wrong, or a host is not what it was, as event `seq` says."""
+        self._trouble_at_seq = max(self._trouble_at_seq, seq)
+
+    def since(self, seq: int) -> bool:
+        """True when there was trouble after event `seq`."""
+        return self._trouble_at_seq > seq
+
+    def inside(self, reservation: int, seq: int) -> None:
+        """A reservation was changed or is over: promises inside it are made anew."""
+        self._inside[reservation] = seq
+
+    def since_inside(self, reservation: int, seq: int) -> bool:
+        """True when that reservation was changed, or was over, after event `seq`."""
+        return self._inside.get(reservation, 0) > seq
+
+    def away(self, start: int, end: int) -> None:
+        """Nobody could act between these instants."""
+        self._away.append((start, end))
+
+    def was_away_at(self, instant: int) -> bool:
+        """True when nobody could act then."""
+        return any(start <= instant <= end for start, end in self._away)
 
 
 def could_hold(fleet: Fleet, demand: Demand) -> bool:

@@ -121,6 +121,14 @@ def _details(body: ev.EventBody, origin: int) -> str:
             return f"{why}{' (requeue)' if requeue else ''}"
         case ev.DeliveryFailed(cause=cause):
             return cause
+        case ev.ReservationAsked(reservation=r):
+            return f"{r.state}: {r.count} of {r.pool} {r.window.start - origin} … {r.window.end - origin}"
+        case ev.ReservationAmended(window=w, count=count, pool=pool):
+            return f"{count} of {pool} {w.start - origin} … {w.end - origin}"
+        case ev.ReservationDegraded(short=short, cause=cause):
+            return f"lacks {short}: {cause}"
+        case ev.ReservationClosing(cause=cause) | ev.OccurrenceMissed(cause=cause):
+            return cause
         case ev.HostChanged(state=state):
             return state
         case _:

@@ -9,7 +9,8 @@ from typing import Final
 
 from dws.backends.simulated.backend import SimulatedBackend
 from dws.engine.commands import ChangeHosts
-from dws.engine.ports import RequestQuery
+from dws.engine.ports import RequestQuery, ReservationQuery
+from dws.model.booking import Booking
 from dws.model.errors import DwsError, Unavailable
 from dws.model.time import DAY, FOREVER
 from dws.model.topology import Fleet
@@ -74,10 +75,10 @@ class Run:
             seed=scenario.seed, boot_s=scenario.boot_s, boot_jitter_s=scenario.boot_jitter_s
         )
         self.world = World(store=self.store, backend=self.backend, policy=scenario.policy, start=START)
-        self.auditor = Auditor(self._fleet)
+        self.auditor = Auditor(self._fleet, scenario.policy)
         self.weather = Weather(chance(scenario.seed, "weather"), self.backend, self.store, self._fleet)
         self.source = CommandSource(
-            chance(scenario.seed, "commands"), self.auditor, self._fleet, scenario.policy
+            chance(scenario.seed, "commands"), self.auditor, self._fleet, scenario.policy, self._bookings
         )
         self._dice = chance(scenario.seed, "driver")
         self._repeatable: list[Repeatable] = []
@@ -91,6 +92,10 @@ class Run:
     def _fleet(self) -> Fleet:
         with self.store.read() as reader:
             return reader.fleet() or self.scenario.fleet
+
+    def _bookings(self) -> list[Booking]:
+        with self.store.read() as reader:
+            return reader.open_bookings()
 
     def tell(self, words: str, kind: str) -> None:
         """A line of the story that is not an event."""
@@ -122,7 +127,8 @@ class Run:
                 checks.deep(self.auditor, self.world.engine, self.store)
 
     def liveness(self) -> None:
-        """Everything is healed; every request must come to its end, or have a reason to wait."""
+        """Everything is healed; every request must come to its end, or have a reason to wait, and every
+        reservation and series to its own."""
         self.weather.heal()
         self.tell("everything is healed", "heal")
         self.tick()
@@ -135,18 +141,29 @@ class Run:
             self.command(Command(words="olga repairs all", act=lambda e: e.change_hosts(OLGA, repair)))
         end = self.now + LIVENESS_S
         for _ in range(LIVENESS_TICKS_MAX):
-            left = [t for t in self.auditor.requests.values() if not t.is_over]
-            if not any(self._must_end(told) for told in left) or not self._next_instant(end):
+            if not self._stuck() or not self._next_instant(end):
                 break
-        stuck = [t for t in self.auditor.requests.values() if not t.is_over and self._must_end(t)]
+        stuck = self._stuck()
         if stuck:
-            raise Broken(f"'{stuck[0].name}' is still {stuck[0].phase} although everything works again")
+            raise Broken(f"{stuck} although everything works again")
         checks.nobody_is_left_over(self.auditor, self.backend)
         checks.deep(self.auditor, self.world.engine, self.store)
 
+    def _stuck(self) -> str:
+        """Somebody, or something, that has not come to its end, in words."""
+        told = next((t for t in self.auditor.requests.values() if not t.is_over and self._must_end(t)), None)
+        if told is not None:
+            return f"'{told.name}' is still {told.phase}"
+        calendar = self.auditor.calendar
+        block = next((b for b in calendar.blocks.values() if not b.is_over), None)
+        if block is not None:
+            return f"reservation '{block.name}' is still {block.phase}"
+        cycle = next((c for c in calendar.cycles.values() if not c.is_over), None)
+        return f"series '{cycle.name}' is still there" if cycle is not None else ""
+
     def _must_end(self, told: Told) -> bool:
         """Only what the fleet, as it has become, could never hold may wait for ever."""
-        if told.phase not in ("PENDING", "BOOKED"):
+        if told.phase not in ("PENDING", "BOOKED") or told.demand.reservation > 0:
             return True
         return could_hold(self._fleet(), told.demand)
 
@@ -154,16 +171,20 @@ class Run:
 
     def command(self, command: Command) -> None:
         """Give a command and judge its reply. One that died on the way is given again if that is safe."""
+        if command.reads:  # what fell due by a fault of this very instant is not its doing
+            self.tick()
         self.tell(command.words, "command")
         before = self._fingerprint()
-        known = len(self.auditor.requests)
+        known = self._known()
         try:
             reply = command.act(self.world.engine)
         except SimulatedCrash:
             self._restart()
             if command.call_id:
                 self.tell(f"again: {command.words}", "retry")
-                self._remember(command, subjects(self._answered(command)), known)
+                made = subjects(self._answered(command))
+                if made:
+                    self._remember(command, made, known)
             return
         except Unavailable:
             self._after_trouble()
@@ -184,7 +205,7 @@ class Run:
     def _judge_refusal(self, command: Command, error: DwsError) -> None:
         self.counts["(refused)"] += 1
         expected = command.refusal
-        if expected is None or not isinstance(error, expected):
+        if expected is None or not isinstance(error, (expected, *command.also)):
             name = expected.__name__ if expected else "an answer"
             raise Broken(f"'{command.words}' should get {name}, got {type(error).__name__}: {error}")
         if not error.message or error.code == "INTERNAL":
@@ -200,7 +221,7 @@ class Run:
             except Unavailable:
                 self._after_trouble()
             except DwsError as error:
-                if command.makes:
+                if command.makes and not command.may_refuse:
                     raise Broken(f"'{command.words}', given again: {error}") from error
                 return ()
             else:
@@ -209,11 +230,15 @@ class Run:
         raise Broken(f"'{command.words}' was never answered")
 
     def _remember(self, command: Command, made: tuple[int, ...], known: int) -> None:
-        if command.makes and len(self.auditor.requests) != known + command.makes:
-            count = len(self.auditor.requests) - known
+        if command.makes and self._known() != known + command.makes:
+            count = self._known() - known
             raise Broken(f"'{command.words}' made {count} requests, not {command.makes}")
         if command.call_id and made:
             self._repeatable.append((self.now, command, made))
+
+    def _known(self) -> int:
+        """How many requests and reservations were ever asked for."""
+        return len(self.auditor.requests) + len(self.auditor.calendar.blocks)
 
     def _repeat(self, earlier: Repeatable) -> None:
         """The very same call once more must be answered the same and do nothing."""
@@ -221,8 +246,8 @@ class Run:
         if self.now > at + REPEAT_WITHIN_S:
             return
         self.tell(f"repeats: {command.words}", "repeat")
-        known = len(self.auditor.requests)
-        if subjects(self._answered(command)) != made or len(self.auditor.requests) != known:
+        known = self._known()
+        if subjects(self._answered(command)) != made or self._known() != known:
             raise Broken(f"'{command.words}', repeated, was not answered as before")
 
     # --- time ---------------------------------------------------------------------------------
@@ -319,9 +344,13 @@ class Run:
                 reader.ledger_version(),
                 reader.next_due(),
                 reader.requests(RequestQuery(include_deleted=True, limit=1_000_000)),
+                reader.reservations(ReservationQuery(include_deleted=True, limit=1_000_000)),
+                reader.all_series(),
                 reader.open_bookings(),
                 reader.host_statuses(),
                 reader.fleet(),
                 len(reader.usage(start=0, end=FOREVER)),
-                [reader.work(told.id) for told in self.auditor.requests.values()],
+                [reader.work(told) for told in self.auditor.requests],
+                [reader.work(block) for block in self.auditor.calendar.blocks],
+                [reader.work(cycle) for cycle in self.auditor.calendar.cycles],
             )

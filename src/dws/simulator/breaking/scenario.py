@@ -12,6 +12,7 @@ from typing import Final
 from dws.model.catalog import MACHINE_TYPES
 from dws.model.request import HostLossPolicy
 from dws.model.resources import Overheads
+from dws.model.time import DAY
 from dws.model.topology import Domain, Fleet, Pool, Zone
 from dws.planner.options import PolicyOptions
 
@@ -91,7 +92,7 @@ def _policy(dice: random.Random) -> PolicyOptions:
         promise_horizon_s=dice.choice((3_600, 86_400, 604_800)),
         promise_cap_accelerator_hours=dice.choice((10, 1_000, 10_000)),
         max_wait_age_s=dice.choice((600, 86_400)),
-        full_plan_interval_s=dice.choice((60, 600)),
+        full_plan_interval_s=dice.choice((300, 1_200)),
         warning_leads_s=dice.choice(((), (60,), (600, 60))),
         attempts_max=dice.choice((0, 1, 3)),
         retry_backoff_s=dice.choice((1, 10, 30)),
@@ -99,4 +100,18 @@ def _policy(dice: random.Random) -> PolicyOptions:
         on_host_loss=dice.choice(tuple(HostLossPolicy)),
         unreachable_grace_s=dice.choice((60, 600)),
         overrun_step_s=dice.choice((20, 60)),
+        calendar_horizon_s=dice.choice((21_600, 86_400, 56 * DAY)),
+        reservation_lengths_s=dice.choice(((), (), (), (3_600, 7_200))),
+        reservation_notice_s=dice.choice((0, 0, 0, 300)),
+        reservation_lock_s=dice.choice((0, 60, 900)),
+        reservation_amend=dice.choice(("until_lock", "until_lock", "until_lock", "never")),
+        reservation_cancel=dice.choice(("until_lock", "until_lock", "never")),
+        reservation_cancel_s=dice.choice((0, 0, 3_600)),
+        reservation_approval=dice.choice(("auto", "auto", "approver")),
+        approval_expiry_s=dice.choice((600, DAY)),
+        calendar_share=dice.choice((1.0, 1.0, 0.5, 0.75)),
+        reservation_warning_leads_s=dice.choice(((), (600, 60))),
+        no_show_warn_s=dice.choice((0, 300)),
+        no_show_release_s=dice.choice((0, 0, 900)),
+        lend_idle_s=dice.choice((0, 0, 1_800)),
     )

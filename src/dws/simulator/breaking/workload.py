@@ -15,8 +15,9 @@ from dws.engine.app import Engine
 from dws.engine.commands import Amend, ChangeHosts, Extend, Release, Submit
 from dws.engine.ports import RequestQuery
 from dws.model.access import Principal
+from dws.model.booking import Booking
 from dws.model.demand import Alternative, Demand
-from dws.model.errors import DwsError, FailedPrecondition, NeverFits, NotFound
+from dws.model.errors import DwsError, FailedPrecondition, NeverFits, NotFound, PermissionDenied
 from dws.model.request import HostLossPolicy, Workload
 from dws.model.time import FOREVER
 from dws.model.topology import Domain, Fleet, HostState, Pool
@@ -25,13 +26,15 @@ from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.model import OVER, Told, could_hold
 from dws.simulator.breaking.nonsense import nonsense
 from dws.simulator.breaking.people import ANN, BOB, OLGA, USERS, Command
+from dws.simulator.breaking.reservers import ReservationSource
 
 DURATIONS: Final = (30, 60, 300, 1_800, 7_200)
 POOL_HOSTS_MAX: Final = 20
 
 
 class CommandSource:
-    """Draws commands. `auditor` tells what requests there are, `fleet` the present fleet."""
+    """Draws commands. `auditor` tells what requests there are, `fleet` the present fleet, `bookings` what is
+    booked at present."""
 
     def __init__(
         self,
@@ -39,12 +42,14 @@ class CommandSource:
         auditor: Auditor,
         fleet: Callable[[], Fleet],
         policy: PolicyOptions,
+        bookings: Callable[[], list[Booking]],
     ) -> None:
         self._dice = dice
         self._auditor = auditor
         self._fleet = fleet
         self._policy = policy
         self._number = 0
+        self._reservers = ReservationSource(dice, auditor, fleet, policy, bookings)
         self._kinds: tuple[tuple[int, Callable[[int], Command]], ...] = (
             (30, self._submit),
             (6, self._amend),
@@ -56,6 +61,7 @@ class CommandSource:
             (6, self._change_hosts),
             (2, self._apply_fleet),
             (12, lambda now: nonsense(dice, auditor, fleet(), policy, now)),
+            (50, self._reservers.next),
         )
 
     def next(self, now: int) -> Command:
@@ -79,6 +85,7 @@ class CommandSource:
             workload=self._program(who),
             on_host_loss=dice.choice((None, *HostLossPolicy)),
             array=array,
+            reservation=dice.choice(("", "", "any")),
             call_id=dice.choice(("", f"call-{self._number}")),
         )
         return Command(
@@ -153,6 +160,7 @@ class CommandSource:
             act=lambda engine: act(engine, told),
             refusal=NeverFits if shrunk else refusal,
             may_refuse=shrunk,
+            also=(PermissionDenied,) if shrunk else (),
         )
 
     def _some(self, those: list[Told]) -> Told | None:
@@ -180,7 +188,8 @@ class CommandSource:
             return engine.amend(OLGA, command)
 
         def too_large_now(told: Told) -> bool:
-            return wait_s is not None and not could_hold(self._fleet(), told.demand)
+            inside = told.demand.reservation > 0  # whose terms, or window, may have changed meanwhile
+            return wait_s is not None and (inside or not could_hold(self._fleet(), told.demand))
 
         legal = lambda t: t.phase in ("PENDING", "BOOKED")  # noqa: E731
         return self._about_one(f"amend {change} of", now, legal, act, never_fits=too_large_now)
