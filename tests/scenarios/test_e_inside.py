@@ -8,7 +8,7 @@ from dws.backends.simulated.backend import SimulatedBackend
 from dws.backends.simulated.faults import Faults
 from dws.model.errors import NeverFits, NoRoom
 from dws.model.request import RequestState
-from dws.model.reservation import Terms
+from dws.model.reservation import Share, Terms
 from dws.model.resources import Overheads
 from dws.planner.options import PolicyOptions
 from tests.scenarios.world import MONDAY_9, OPERATOR, H, World, f1
@@ -98,6 +98,28 @@ def test_e12_an_open_reservation_grows_within_the_share_of_reservations() -> Non
     world.amend_reservation("a", count=2)
     with pytest.raises(NoRoom, match="leave 1 hosts of h100"):
         world.amend_reservation("a", end=MONDAY_9 + 2 * H)
+    world.check()
+
+
+def test_e12_a_change_of_the_name_can_be_repeated_by_the_old_one() -> None:
+    """A client that repeats its call after a lost answer would be told that there is no such reservation."""
+    world = World(f1())
+    world.reserve("old", hosts=1, start=MONDAY_9 + H, hours=1)
+    first = world.amend_reservation("old", new_name="new", call_id="c1")
+    assert world.amend_reservation("old", new_name="new", call_id="c1") == first
+
+
+def test_f07_who_is_thrown_out_is_promised_nothing_in_it_any_more() -> None:
+    """It would keep its promise until the minute of its start, and somebody else their wait."""
+    world = World(f1())
+    shared = Terms(shares=(Share(project="p2"),))
+    world.reserve("r", hosts=1, start=MONDAY_9 + H, hours=4, terms=shared)
+    world.submit("out", hosts=1, hours=2, reservation="p/r", project="p2")
+    world.submit("in", hosts=1, hours=2, reservation="r")
+    assert world.expected_start("in") == MONDAY_9 + 3 * H
+    world.amend_reservation("r", terms=Terms())
+    assert world.request("out", "p2").state is RequestState.PENDING
+    assert world.expected_start("in") == MONDAY_9 + H
     world.check()
 
 

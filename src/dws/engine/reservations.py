@@ -358,19 +358,19 @@ def amend(w: Write, who: Principal, command: AmendReservation) -> Reservation:
     """Change it in one step: what it has is given up only for what it gets. With `dry_run` only say how
     it would be."""
     access.may_write(who, command.project)
-    reservation = look_up(w.tx, command.project, command.name)
     if command.dry_run:
-        return _amended(w, who, reservation, command)[0]
-    act = lambda: _amend(w, who, reservation, command)  # noqa: E731
+        return _amended(w, who, look_up(w.tx, command.project, command.name), command)[0]
+    act = lambda: _amend(w, who, command)  # noqa: E731
     return _once(w, who, "amend_reservation", command.call_id, command, act)
 
 
-def _amend(
-    w: Write, who: Principal, reservation: Reservation, command: AmendReservation
-) -> Reservation:
+def _amend(w: Write, who: Principal, command: AmendReservation) -> Reservation:
+    reservation = look_up(w.tx, command.project, command.name)
     changed, option = _amended(w, who, reservation, command)
     if option is not None:
         windows.move(w, reservation, changed, option)
+    if changed.terms != reservation.terms:
+        windows.unbook_inside(w, reservation)
     event = ev.ReservationAmended(
         name=changed.name,
         window=changed.window,

@@ -215,13 +215,19 @@ def move(w: Write, before: Reservation, after: Reservation, option: WindowOption
     """The booking becomes what was found for it; promises inside it are made anew by the next plan."""
     booking = occupancy.booking_of(w, before)
     if not before.state.is_open:
-        _unbook_inside(w, booking, f"reservation '{before.name}' was changed")
+        unbook_inside(w, before)
         ledger.rebook(w, booking.id, pool=option.pool, span=after.window, parts=option.parts)
         return
     gone = set(booking.units) - {u for p in option.parts for u in p.units}
     occupancy.meter(w, before, booking, gone)
     span = Span(booking.span.start, after.window.end)
     ledger.rebook(w, booking.id, span=span, parts=option.parts)
+
+
+def unbook_inside(w: Write, reservation: Reservation) -> None:
+    """Whose turn in it was promised may not be allowed in any more: the next plan promises anew."""
+    booking = occupancy.booking_of(w, reservation)
+    _unbook_inside(w, booking, f"reservation '{reservation.name}' was changed")
 
 
 def _unbook_inside(w: Write, booking: Booking, cause: str) -> None:
