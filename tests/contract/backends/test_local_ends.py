@@ -111,6 +111,18 @@ def test_i02_a_warned_program_is_stopped_at_the_end(machine: LocalMachine, watch
     assert the(watcher, FactKind.EXITED).at_deadline
 
 
+def test_e07_a_host_whose_clock_is_wrong_ends_a_run_by_what_remains_of_it(
+    machine: LocalMachine, watcher: Watcher
+) -> None:
+    """A host five minutes behind would run on into the next reservation, one ahead would end at once."""
+    assert abs(time.time() - NOW) > 300, "this machine's clock and the scheduler's are far apart"
+    clock = Stopwatch()
+    machine.backend.provision(order(machine, program=Workload(command=SAVES_ITS_WORK), run_s=3))
+    assert watcher.told(FactKind.GONE, 0)
+    assert 3.0 <= clock() < 13.0
+    assert the(watcher, FactKind.EXITED).at_deadline
+
+
 def test_a_hold_ends_at_its_deadline(machine: LocalMachine, watcher: Watcher) -> None:
     """Capacity held without a program would never come back while no server is there."""
     machine.backend.provision(order(machine, run_s=1))
