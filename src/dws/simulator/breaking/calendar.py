@@ -183,6 +183,8 @@ class CalendarAuditor:
         self._must_be(block, event, _ALIVE)
         is_open, before = block.phase in OPEN, block.window
         moves = (body.window, body.count) != (before, block.count)
+        if moves or body.terms != block.terms:
+            self._excuses.inside(block.id, event.seq)
         if not moves and (body.pool, body.zone) != (block.pool, block.zone):
             raise Broken(f"reservation '{block.name}' was put elsewhere by a change of something else")
         if moves and event.actor != OLGA.name and not block.may_be_moved(self._policy):
@@ -193,9 +195,9 @@ class CalendarAuditor:
         block.window, block.count, block.pool, block.zone = body.window, body.count, body.pool, body.zone
         block.names.add(block.name)
         self._has_a_name_of_its_own(block)
+        block.approve_by = min(block.approve_by, block.window.start)
         if not moves:
             return
-        self._excuses.inside(block.id, event.seq)
         self._keeps_to_the_share(block)
         if is_open:
             self._has_allowed_length(block, block.window.length_s)

@@ -51,31 +51,37 @@ def quiet(auditor: Auditor, engine: Engine, store: Store, now: int) -> None:
 
 def deep(auditor: Auditor, engine: Engine, store: Store) -> None:
     """Slower: what was billed for reserved hosts adds up to what they had and what ran on them."""
+    calendar = auditor.calendar
     lines = engine.usage(SYSTEM, start=0, end=FOREVER)
     idle: Counter[tuple[str, str]] = Counter()
     for line in lines:
         if line.kind == "RESERVED_IDLE":
             idle[line.project, line.request] += line.seconds
     with store.read() as reader:
-        for block in auditor.calendar.blocks.values():
+        for block in calendar.blocks.values():
             records = reader.usage(start=0, end=FOREVER, request=block.id)
             if any(r.kind is not UsageKind.RESERVED for r in records):
                 raise Broken(f"reservation '{block.name}' was billed for something else than holding hosts")
             billed = [(r.rank, r.start, r.end) for r in records]
-            _adds_up(block, billed, sum(idle[block.project, name] for name in block.names))
+            _adds_up(block, billed)
+            shared = any(b.names & block.names for b in calendar.blocks.values() if b is not block)
+            if block.is_over and not shared:
+                _idle_is_told(block, sum(idle[block.project, name] for name in block.names))
 
 
-def _adds_up(block: Block, billed: list[tuple[int, int, int]], idle_s: int) -> None:
+def _adds_up(block: Block, billed: list[tuple[int, int, int]]) -> None:
     if seconds(billed) != seconds(merged(billed)):
         raise Broken(f"reservation '{block.name}' was billed twice for one host: {sorted(billed)}")
     had = merged(clipped(block.holds, block.window))
     if merged(billed) != had:
         raise Broken(f"reservation '{block.name}' was billed {merged(billed)}, it had {had}")
-    if not block.is_over or not had:
-        return
     uses = clipped(block.uses, block.window)
-    if not covers(had, uses):
+    if block.is_over and not covers(had, uses):
         raise Broken(f"reservation '{block.name}' had {had}, in it ran {merged(uses)}")
+
+
+def _idle_is_told(block: Block, idle_s: int) -> None:
+    had, uses = clipped(block.holds, block.window), clipped(block.uses, block.window)
     if idle_s != seconds(had) - seconds(uses):
         raise Broken(f"reservation '{block.name}' stood idle {seconds(had) - seconds(uses)} host-seconds, "
                      f"{idle_s} are told")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dws.model.demand import Demand
+from dws.model.demand import ANY_RESERVATION, Demand
 from dws.model.request import HostLossPolicy
 from dws.model.topology import Fleet
 
@@ -123,7 +123,10 @@ class Excuses:
         self._inside[reservation] = seq
 
     def since_inside(self, reservation: int, seq: int) -> bool:
-        """True when that reservation was changed, or was over, after event `seq`."""
+        """True when that reservation, or any where any would do, was changed, or was over, after event
+        `seq`."""
+        if reservation == ANY_RESERVATION:
+            return max(self._inside.values(), default=0) > seq
         return self._inside.get(reservation, 0) > seq
 
     def away(self, start: int, end: int) -> None:
