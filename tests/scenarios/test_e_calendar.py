@@ -471,6 +471,18 @@ def test_e10_with_room_elsewhere_nobody_is_touched() -> None:
     world.check()
 
 
+def test_e10_a_server_that_was_down_over_the_whole_window_goes_on() -> None:
+    """It could never do anything again: the window would begin after its end, time after time."""
+    world = World(f1())
+    _maintain(world, "h100-h2", start=MONDAY_9 + H, hours=1)
+    world.clock.jump_to(MONDAY_9 + 3 * H)
+    world.restart()
+    assert world.engine.maintenance(OPERATOR) == ()
+    world.submit("all", hosts=4, hours=1)
+    assert world.state("all") is RequestState.ACTIVE
+    world.check()
+
+
 def test_a_run_that_would_last_into_maintenance_goes_to_another_host() -> None:
     """It would be started on a host that is taken away in the middle."""
     world = World(f1())

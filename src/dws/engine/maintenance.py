@@ -170,6 +170,9 @@ def begin(w: Write, booking: Booking) -> None:
     """A timer: the window begins, its hosts go down."""
     if booking.stage is not Stage.FIRM or w.now < booking.span.start:
         return
+    if w.now >= booking.span.end:  # nobody was there to begin it
+        _over(w, booking, "its window is over")
+        return
     ledger.begin_maintenance(w, booking)
     w.record(ev.SubjectKind.MAINTENANCE, booking.id, ev.MaintenanceBegun(), name=booking.name)
     reason = f"maintenance {booking.name}" + (f": {booking.note}" if booking.note else "")
