@@ -19,7 +19,7 @@ from dws.model.topology import Pool
 from dws.model.usage import UsageKind
 from dws.planner.options import PolicyOptions
 from dws.simulator.breaking.auditor import Auditor
-from dws.simulator.breaking.block import AHEAD, OPEN, Block, Cycle, clipped, covers, merged, seconds
+from dws.simulator.breaking.block import AHEAD, OPEN, Block, Cycle, Held, clipped, covers, merged, seconds
 from dws.simulator.breaking.model import HOLDING
 from dws.simulator.breaking.outcome import Broken
 
@@ -63,17 +63,18 @@ def deep(auditor: Auditor, engine: Engine, store: Store) -> None:
             if any(r.kind is not UsageKind.RESERVED for r in records):
                 raise Broken(f"reservation '{block.name}' was billed for something else than holding hosts")
             billed = [(r.rank, r.start, r.end) for r in records]
-            _adds_up(block, billed)
+            _adds_up(block, billed, engine.now())
             shared = any(b.names & block.names for b in calendar.blocks.values() if b is not block)
             if block.is_over and not shared:
                 _idle_is_told(block, sum(idle[block.project, name] for name in block.names))
 
 
-def _adds_up(block: Block, billed: list[tuple[int, int, int]]) -> None:
+def _adds_up(block: Block, billed: list[Held], now: int) -> None:
     if seconds(billed) != seconds(merged(billed)):
         raise Broken(f"reservation '{block.name}' was billed twice for one host: {sorted(billed)}")
-    had = merged(clipped(block.holds, block.window))
-    if merged(billed) != had:
+    holding = [(unit, since, now) for unit, since in block.drawn.items()]
+    had = merged(clipped(block.holds + holding, block.window))
+    if merged(billed) != had if block.is_over else not covers(had, billed):
         raise Broken(f"reservation '{block.name}' was billed {merged(billed)}, it had {had}")
     uses = clipped(block.uses, block.window)
     if block.is_over and not covers(had, uses):

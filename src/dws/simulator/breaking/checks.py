@@ -10,7 +10,7 @@ from dws.backends.simulated.backend import SimulatedBackend
 from dws.engine.app import Engine
 from dws.engine.ports import Reader, Store
 from dws.model.access import SYSTEM
-from dws.model.booking import Booking
+from dws.model.booking import Booking, OwnerKind
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
 from dws.model.topology import Pool
@@ -19,6 +19,7 @@ from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.model import HOLDING, Told
 from dws.simulator.breaking.outcome import Broken
 
+_MAINTENANCE = OwnerKind.MAINTENANCE  # may be forced over what somebody has, openly
 UNANSWERED_S = 60
 """An order that the backend has not answered may take this much longer than the set-up limit."""
 
@@ -168,7 +169,7 @@ def _peak(bookings: list[Booking], pool: Pool, cell: int, now: int) -> int:
     spans = [
         (max(now, b.span.start), b.span.end, part.count)
         for b in bookings
-        if b.pool == pool.name and not b.parent and b.span.end > now
+        if b.pool == pool.name and not b.parent and b.span.end > now and b.owner_kind is not _MAINTENANCE
         for part in b.parts
         if part.cell == cell
     ]

@@ -13,7 +13,15 @@ from datetime import UTC, datetime
 from typing import Final
 
 from dws.engine.app import Engine
-from dws.engine.commands import AmendReservation, AmendSeries, Repeat, Reserve, Seek, Submit
+from dws.engine.commands import (
+    AmendReservation,
+    AmendSeries,
+    PlanMaintenance,
+    Repeat,
+    Reserve,
+    Seek,
+    Submit,
+)
 from dws.engine.ports import ReservationQuery
 from dws.model.access import Principal
 from dws.model.booking import Booking, Stage
@@ -62,7 +70,7 @@ class ReservationSource:
         self._number = 0
         self._kinds: tuple[tuple[int, Callable[[int], Command]], ...] = (
             (12, self._reserve),
-            (14, self._submit_inside),
+            (24, self._submit_inside),
             (10, self._amend),
             (4, self._cancel),
             (4, self._release),
@@ -71,6 +79,7 @@ class ReservationSource:
             (3, self._repeat),
             (3, self._change_series),
             (3, self._book_what_is_advised),
+            (3, self._maintain),
             (6, self._look),
             (4, self._nonsense),
         )
@@ -474,6 +483,31 @@ class ReservationSource:
             act=lambda engine: engine.cancel_series(who, cycle.project, str(cycle.id)),
         )
 
+    # --- maintenance ------------------------------------------------------------------------------
+
+    def _maintain(self, now: int) -> Command:
+        """Plan a window, which may be refused when it touches somebody and is not forced; or end one."""
+        dice = self._dice
+        if dice.random() < 0.3:
+            return Command(words="olga ends the maintenance that begins first", act=_end_maintenance)
+        pool = dice.choice(self._fleet().pools)
+        start = now + dice.choice((0, 300, 1_800))
+        command = PlanMaintenance(
+            name=f"m{self._number}",
+            hosts=tuple(dice.sample(pool.hosts, min(len(pool.hosts), dice.choice((1, 1, 2))))),
+            start=start,
+            end=start + dice.choice((300, 1_800)),
+            force=dice.random() < 0.5,
+            confirm=True,
+        )
+        return Command(
+            words=f"olga plans maintenance of {', '.join(command.hosts)} in {start - now} s for "
+            f"{command.end - start} s",
+            act=lambda engine: engine.plan_maintenance(OLGA, command),
+            refusal=None if command.force else FailedPrecondition,
+            may_refuse=not command.force,
+        )
+
     # --- looking, and what must not be ------------------------------------------------------------
 
     def _look(self, now: int) -> Command:
@@ -557,6 +591,11 @@ class ReservationSource:
                 )
             )
         return self._dice.choice(ways)
+
+
+def _end_maintenance(engine: Engine) -> None:
+    for window in engine.maintenance(OLGA)[:1]:
+        engine.cancel_maintenance(OLGA, window.name)
 
 
 def _is_there(booking: Booking, window: Span, now: int) -> bool:

@@ -61,7 +61,7 @@ class CommandSource:
             (6, self._change_hosts),
             (2, self._apply_fleet),
             (12, lambda now: nonsense(dice, auditor, fleet(), policy, now)),
-            (50, self._reservers.next),
+            (70, self._reservers.next),
         )
 
     def next(self, now: int) -> Command:
