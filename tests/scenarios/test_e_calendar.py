@@ -483,6 +483,18 @@ def test_e10_a_server_that_was_down_over_the_whole_window_goes_on() -> None:
     world.check()
 
 
+def test_e10_maintenance_is_planned_for_a_host_that_is_down_until_then() -> None:
+    """A start would be promised on a host that is back by then, and out again, and be moved on the day."""
+    world = World(f1())
+    every = tuple(f"h100-h{n}" for n in range(1, 5))
+    _maintain(world, *every, start=MONDAY_9 + 2 * H, hours=2)
+    world.hosts("DOWN", *every, until=MONDAY_9 + H)
+    world.submit("x", hosts=1, hours=2)
+    assert world.request("x").promised_start == MONDAY_9 + 4 * H
+    world.submit("y", hosts=1, hours=1)
+    assert world.expected_start("y") == MONDAY_9 + H
+
+
 def test_a_run_that_would_last_into_maintenance_goes_to_another_host() -> None:
     """It would be started on a host that is taken away in the middle."""
     world = World(f1())

@@ -139,8 +139,17 @@ class PoolCalendar:
             self._apply(booking, -1)
 
     def _apply(self, booking: Booking, sign: int) -> None:
-        counts = [self._counted(part) for part in booking.parts]
-        self.shift(booking.span.start, booking.span.end, booking.parts, counts, sign)
+        self._claim(booking.span.start, booking.span.end, booking.parts, sign)
+
+    def _claim(self, start: int, end: int, parts: tuple[Part, ...], sign: int) -> None:
+        """Take parts over [start, end), or give them back: those of their units that are in the capacity, and
+        those that are out from the instant they are expected back."""
+        self.shift(start, end, parts, [self._counted(part) for part in parts], sign)
+        for part in parts if self._unready else ():
+            for unit in part.units:
+                status = self._unready.get(unit)
+                if status is not None and status.until:
+                    self.shift(max(start, status.until), end, (part,), [1], sign)
 
     def _counted(self, part: Part) -> int:
         """How many of a part's units count: those on hosts that are out of the capacity do not."""
@@ -296,12 +305,12 @@ class PoolCalendar:
         until then must not stand for one that is free from then on."""
         ahead = self._begins(start, end)
         for begins, part in ahead:
-            self.shift(start, begins, (part,), [self._counted(part)], -1)
+            self._claim(start, begins, (part,), -1)
         try:
             yield
         finally:
             for begins, part in ahead:
-                self.shift(start, begins, (part,), [self._counted(part)], 1)
+                self._claim(start, begins, (part,), 1)
 
     def _earliest_by_number(
         self,
