@@ -49,6 +49,20 @@ def test_e01_a_host_that_is_not_back_holds_up_nobody_before_the_reservation_is_o
     world.check()
 
 
+def test_e01_hosts_that_come_back_while_the_server_is_down_are_free_when_it_is_up() -> None:
+    """The server would refuse to write that they are back, again and again, and do nothing else."""
+    world = World(f1(), backend=SimulatedBackend(faults=Faults(release_s=600)))
+    world.reserve("a", hosts=4, start=MONDAY_9, hours=1)
+    world.submit("in-a", hosts=1, hours=0, reservation="a")
+    world.advance(hours=1, seconds=30)
+    assert world.state("in-a") is RequestState.ENDING
+    world.clock.jump_to(MONDAY_9 + H + 1_000)
+    world.restart()
+    assert world.state("in-a") is RequestState.COMPLETED
+    assert world.booked_hosts() == 0
+    world.check()
+
+
 def test_e17_a_run_is_not_extended_beyond_what_its_reservation_allows() -> None:
     """A limit on each run would hold only until somebody asks for more."""
     world = World(f1())

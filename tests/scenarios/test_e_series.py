@@ -6,6 +6,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from dws.backends.simulated.backend import SimulatedBackend
+from dws.backends.simulated.faults import Faults
 from dws.engine.answers import SeriesView
 from dws.engine.commands import AmendReservation, AmendSeries, Repeat
 from dws.model import events as ev
@@ -172,3 +174,15 @@ def test_what_was_missed_is_forgotten_when_a_change_books_it() -> None:
     view = world.engine.amend_series(ANN, AmendSeries(project="p", name="class", description="again"))
     assert view.series.missed == ()
     assert all(u.reservation is not None for u in view.upcoming)
+
+
+def test_a_series_is_changed_while_one_of_it_is_just_ending() -> None:
+    """Changing the course would be refused for minutes, with words about something else."""
+    world = World(f1(), backend=SimulatedBackend(faults=Faults(release_s=600)))
+    repeat(world, "every day 10:00 for 1h UTC from 2027-01-11 3 times")
+    world.submit("in-it", hosts=1, hours=0, reservation="class-20270111")
+    world.advance(hours=2)
+    assert world.reservation("class-20270111").state is ReservationState.ENDING
+    world.engine.amend_series(ANN, AmendSeries(project="p", name="class", description="moved"))
+    world.engine.cancel_series(ANN, "p", "class")
+    assert world.reservation("class-20270112").state is ReservationState.CANCELLED

@@ -153,15 +153,18 @@ def take_over(w: Write, booking_id: BookingId, pool: Pool, units: tuple[int, ...
 
 
 def end(w: Write, booking_id: BookingId | None) -> None:
-    """A booking is over: trimmed to now, and out of the planner's sight. Harmless twice."""
+    """A booking is over: trimmed to now, or to the end of the one it lies inside, and out of the planner's
+    sight. Harmless twice."""
     booking = w.books.bookings.get(booking_id) if booking_id is not None else None
     if booking is None:
         return
     start = min(booking.span.start, w.now)
+    holder = w.books.bookings.get(BookingId(booking.parent))
+    until = w.now if holder is None else max(start, min(w.now, holder.span.end))
     w.put_booking(
         evolve(
             booking,
-            span=Span(start, w.now),
+            span=Span(start, until),
             stage=Stage.ENDED,
             version=booking.version + 1,
         )

@@ -513,7 +513,11 @@ def may_cancel(
             f"reservation '{reservation.name}' has started; 'dws reservations release' gives it back early",
             reason="reservationStarted",
         )
-    if (force and who.role is Role.OPERATOR) or not reservation.state.is_ahead:
+    if reservation.state is ReservationState.PENDING_APPROVAL:
+        return
+    if not reservation.state.is_ahead:
+        raise FailedPrecondition(f"reservation '{reservation.name}' is {reservation.state}")
+    if force and who.role is Role.OPERATOR:
         return
     if w.policy.reservation_cancel == "never":
         raise FailedPrecondition(
