@@ -495,6 +495,18 @@ def test_e10_maintenance_is_planned_for_a_host_that_is_down_until_then() -> None
     assert world.expected_start("y") == MONDAY_9 + H
 
 
+def test_e10_a_reservation_never_lacks_more_hosts_than_it_has() -> None:
+    """The owner of one host would be told that three are missing."""
+    world = World(f1())
+    world.reserve("r", hosts=1, start=MONDAY_9 + 2 * H, hours=1)
+    world.submit("x", hosts=3, hours=10)
+    _maintain(world, *world.hosts_of("x"), start=MONDAY_9 + H, hours=3, force=True)
+    assert world.reservation("r").short <= 1
+    world.advance(hours=2)
+    assert world.reservation("r").state is S.FULFILLED
+    world.check()
+
+
 def test_a_run_that_would_last_into_maintenance_goes_to_another_host() -> None:
     """It would be started on a host that is taken away in the middle."""
     world = World(f1())

@@ -148,6 +148,6 @@ def rebook(state: Pass, calendar: PoolCalendar, bookings: list[Booking], cause: 
 def _lacking(calendar: PoolCalendar, booking: Booking) -> tuple[Part, ...]:
     """How many hosts too few the booking's cells have at the worst instant of its span."""
     span = booking.span
-    free = [(p.cell, calendar.least_free_in(p.cell, span.start, span.end)) for p in booking.parts]
-    return tuple(Part(cell=cell, count=-least) for cell, least in free if least < 0)
+    free = [(p, calendar.least_free_in(p.cell, span.start, span.end)) for p in booking.parts]
+    return tuple(Part(cell=p.cell, count=min(p.count, -least)) for p, least in free if least < 0)
 
