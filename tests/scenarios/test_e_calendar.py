@@ -15,7 +15,7 @@ from dws.model.request import EndReason, RequestState
 from dws.model.reservation import ReservationState
 from dws.model.resources import Overheads
 from dws.planner.options import PRESETS, PolicyOptions
-from tests.scenarios.world import ANN, MONDAY_9, OPERATOR, H, World, f1
+from tests.scenarios.world import ANN, MONDAY_9, OPERATOR, H, World, a_gpu_pool, f1
 
 S = ReservationState
 DAY = 24 * H
@@ -497,7 +497,8 @@ def test_e10_maintenance_is_planned_for_a_host_that_is_down_until_then() -> None
 
 def test_e10_a_reservation_never_lacks_more_hosts_than_it_has() -> None:
     """The owner of one host would be told that three are missing."""
-    world = World(f1())
+    pool = a_gpu_pool("h100", 4, {"b1": 4})
+    world = World(replace(f1(), pools=(pool,)))
     world.reserve("r", hosts=1, start=MONDAY_9 + 2 * H, hours=1)
     world.submit("x", hosts=3, hours=10)
     _maintain(world, *world.hosts_of("x"), start=MONDAY_9 + H, hours=3, force=True)

@@ -63,6 +63,20 @@ def test_e01_hosts_that_come_back_while_the_server_is_down_are_free_when_it_is_u
     world.check()
 
 
+def test_e09_a_host_that_is_lost_while_its_reservation_is_ending_is_not_missed() -> None:
+    """A host would be counted twice, as dead and as still to come, and nobody could be promised anything."""
+    world = World(f1(), backend=SimulatedBackend(faults=Faults(release_s=600)))
+    world.reserve("a", hosts=4, start=MONDAY_9, hours=1)
+    world.submit("in-a", hosts=2, hours=0, reservation="a")
+    held = world.hosts_of("in-a")
+    world.advance(hours=1)
+    world.hosts("DOWN", held[0])
+    assert world.reserved("a").hosts == (held[1],) and world.booked_hosts() == 1 + 1 + 1, (
+        "what in-a holds, its reservation because of that, and the outage"
+    )
+    world.check()
+
+
 def test_e17_a_run_is_not_extended_beyond_what_its_reservation_allows() -> None:
     """A limit on each run would hold only until somebody asks for more."""
     world = World(f1())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dws.model import events as ev
 from dws.model.errors import NotFound, PermissionDenied
 from dws.model.request import RequestState
 from dws.model.reservation import ReservationState, Share, Terms
@@ -98,6 +99,18 @@ def test_f04_a_part_is_kept_when_two_of_a_project_start_at_one_instant() -> None
     world.advance(hours=1)
     states = [world.request(n, "p3").state for n in ("a", "b")]
     assert states.count(RequestState.ACTIVE) == 1
+
+
+def test_f04_no_more_is_promised_to_a_project_than_its_part() -> None:
+    """The second of two would be promised the minute of the first, and find the part used up."""
+    world = World(f1(), PolicyOptions(promise_slack=0.0))
+    world.reserve("r", hosts=3, start=MONDAY_9 + H, hours=9, terms=SHARED)
+    for name in ("a", "b"):
+        world.submit(name, hosts=1, hours=2, reservation="p/r", project="p3")
+    world.advance(hours=3)
+    assert world.events(ev.Unbooked) == []
+    assert world.request("b", "p3").state is RequestState.ACTIVE
+    world.check()
 
 
 def test_f05_the_last_host_goes_to_exactly_one() -> None:

@@ -93,6 +93,8 @@ def host_lost(w: Write, pool: str, unit: int) -> None:
         if booking is not None and booking.pool == pool and unit in booking.units:
             meter(w, reservation, booking, {unit})
             ledger.lose_unit(w, booking.id, unit)
+            if reservation.state is ReservationState.ENDING:  # nothing takes its place any more
+                close_if_empty(w, reservation)
 
 
 def meter(w: Write, reservation: Reservation, booking: Booking, units: set[int]) -> None:

@@ -74,6 +74,7 @@ class Pass:
     promises: dict[int, Booking] = field(init=False)
     in_use: dict[tuple[int, str], int] = field(init=False)
     _inside: dict[object, tuple[Candidate, ...]] = field(init=False)
+    _project_of: dict[int, str] = field(init=False)
     decisions: list[Decision] = field(init=False)
     is_unfinished: bool = field(init=False, default=False)
 
@@ -91,6 +92,9 @@ class Pass:
             for r in self.snapshot.queue
             if r.booking is not None
         }
+        self._project_of = {r.id: r.project for r in self.snapshot.queue if r.booking is not None}
+        for promise in self.promises.values():
+            self._count(promise, 1)
 
     # --- the steps ----------------------------------------------------------------------------
 
@@ -139,6 +143,7 @@ class Pass:
             if calendar.least_free(promise.span.start, promise.span.end, promise.parts) >= 0:
                 return False
             calendar.lift(promise)
+        self._count(promise, -1)
         del self.promises[request.id]
         placement = self.best(request, after=max(self.now, promise.span.start))
         if placement is None:
@@ -226,7 +231,8 @@ class Pass:
         kind = None if own else kind_of(request)
         if kind is not None and kind in hopeless:
             return False
-        if not self.has_room_now(request):
+        inside = own and self.promises[request.id].parent  # its own promise is what its project has there
+        if not inside and not self.has_room_now(request):
             return False
         lifted = self.lift(request)
         placement = self._best_now(request)
@@ -485,18 +491,31 @@ class Pass:
             parts=placement.parts,
             parent=placement.parent,
         )
+        self._project_of[request.id] = request.project
+        self._count(self.promises[request.id], 1)
 
     def lift(self, request: CapacityRequest) -> Booking | None:
         """Take the request's own promise out of the table while it is tried elsewhere."""
         promise = self.promises.get(request.id)
         if promise is not None:
             self.calendar(promise.calendar).lift(promise)
+            self._count(promise, -1)
         return promise
 
     def drop(self, promise: Booking | None) -> None:
         """Put a lifted promise back where it was."""
         if promise is not None:
             self.calendar(promise.calendar).drop(promise)
+            self._count(promise, 1)
+
+    def _count(self, promise: Booking, sign: int) -> None:
+        """What is promised inside a reservation counts as used by the project it is promised to."""
+        parent = self.snapshot.bookings.get(promise.parent)
+        if parent is None:
+            return
+        key = parent.owner, self._project_of[promise.owner]
+        self.in_use[key] = self.in_use.get(key, 0) + sign * promise.count
+        self._inside.clear()
 
     def _look_again_at(self, waiting: list[CapacityRequest]) -> int | None:
         """The next instant at which time alone makes another pass worthwhile: now, when this one gave as
