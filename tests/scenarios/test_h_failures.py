@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dws.backends.simulated.backend import SimulatedBackend
 from dws.backends.simulated.faults import Faults
+from dws.engine import fleet
 from dws.engine.ports import Fact, FactKind
 from dws.model import events as ev
 from dws.model.errors import FailedPrecondition, Unavailable
@@ -284,3 +287,18 @@ def test_h07_an_accelerator_that_goes_bad_in_a_run_is_told_and_its_host_kept_bac
     assert bad not in world.hosts_of("next")
     world.hosts("READY", bad)
     world.check()
+
+
+def test_word_of_a_host_that_the_fleet_has_no_more_changes_nothing() -> None:
+    """The server would choke on it, time after time, and never do anything again."""
+    backend = SimulatedBackend()
+    world = World(f1(), backend=backend)
+    (pool,) = f1().pools
+    smaller = replace(pool, hosts=pool.hosts[:3], domains=(pool.domains[0], replace(pool.domains[1], size=1)))
+    backend.host_down("h100", 3)
+    world.engine.committer.write(
+        lambda w: fleet.apply(w, replace(f1(), pools=(smaller,)), ("smaller",)), actor="olga"
+    )
+    world.engine.tick()
+    world.submit("all", hosts=3, hours=1)
+    assert world.state("all") is RequestState.ACTIVE

@@ -171,6 +171,9 @@ def _reachable_again(w: Write, request: CapacityRequest) -> CapacityRequest:
 
 
 def _host_fact(w: Write, fact: Fact) -> None:
+    pool = next((p for p in w.books.fleet.pools if p.name == fact.pool), None)
+    if pool is None or fact.unit >= len(pool.hosts):  # of a host that the fleet has no more
+        return
     if fact.kind is FactKind.HOST_DOWN:
         hosts.take_down(w, fact.pool, fact.unit, reason=fact.detail or "the backend lost it", until=0)
     else:
