@@ -71,7 +71,8 @@ class Auditor:
     def settled(self) -> None:
         """Everything of one commit has been judged: what it withdrew must have a cause by now."""
         for told, promised_at_seq, words in self._unexplained:
-            if not self._excuses.since_inside(told.demand.reservation, promised_at_seq):
+            excused = self._excuses.since_inside(told.demand.reservation, promised_at_seq)
+            if not excused and not self.calendar.is_short(told.demand.reservation):
                 raise Broken(f"{words}, but nothing had happened")
         self._unexplained.clear()
 
@@ -163,15 +164,23 @@ class Auditor:
 
     def _moved(self, told: Told, body: ev.Moved) -> None:
         self._must_be(told, "Moved", "BOOKED")
-        if not body.cause or not self._has_cause(told):
+        is_later = body.start > told.promise
+        if not body.cause or (is_later and not self._has_cause(told)):
             raise Broken(f"the promise of '{told.name}' was moved ('{body.cause}') but nothing had happened")
         self._promise(told, body.start)
 
     def _has_cause(self, told: Told) -> bool:
         """True when trouble was recorded since the promise, or somebody's hosts are still not back."""
-        not_back = any(t.phase == "ENDING" for t in self.requests.values())
-        inside = self._excuses.since_inside(told.demand.reservation, told.promised_at_seq)
+        not_back = any(t.phase == "ENDING" or self._is_late(t) for t in self.requests.values())
+        aim = told.demand.reservation
+        inside = self._excuses.since_inside(aim, told.promised_at_seq) or self.calendar.is_short(aim)
         return not_back or inside or self._excuses.since(told.promised_at_seq)
+
+    def _is_late(self, told: Told) -> bool:
+        """True while nobody has said what became of its order, although the set-up limit is over."""
+        if told.phase != "PROVISIONING" or told.held is None:
+            return False
+        return self.now > told.held.started + self._fleet.pool(told.held.pool).overheads.setup_s
 
     def _promise(self, told: Told, start: int) -> None:
         told.phase, told.promise, told.promised_at_seq = "BOOKED", start, self.seq

@@ -83,6 +83,12 @@ class CalendarAuditor:
         if block.phase not in phases:
             raise Broken(f"{event.kind} happened to reservation '{block.name}', which is {block.phase}")
 
+    def is_short(self, reservation: int) -> bool:
+        """True while that one openly lacks hosts; or any one, where any would do."""
+        if reservation == ANY_RESERVATION:
+            return any(b.short for b in self.blocks.values())
+        return reservation in self.blocks and self.blocks[reservation].short > 0
+
     # --- booking ------------------------------------------------------------------------------
 
     def _asked(self, event: ev.Event, body: ev.ReservationAsked) -> None:
@@ -161,8 +167,10 @@ class CalendarAuditor:
         for at in (block.window.start, *(b.window.start for b in others)):
             booked = sum(b.count for b in others if b.window.covers(at)) + block.count
             if block.window.covers(at) and booked > self._policy.calendar_share * hosts + 1e-6:
-                raise Broken(f"reservation '{block.name}' makes {booked} of {hosts} hosts of {block.pool} "
-                             f"reserved at one instant, more than the share of {self._policy.calendar_share}")
+                raise Broken(
+                    f"reservation '{block.name}' makes {booked} of {hosts} hosts of {block.pool} "
+                    f"reserved at one instant, more than the share of {self._policy.calendar_share}"
+                )
 
     def _approved(self, block: Block, event: ev.Event, body: ev.ReservationApproved) -> None:
         del body
@@ -247,11 +255,10 @@ class CalendarAuditor:
         self._must_be(block, event, _ALIVE)
         if not 0 < body.short <= block.count or not body.cause:
             raise Broken(f"reservation '{block.name}' lacks {body.short} hosts ('{body.cause}')")
-        not_back = any(b.phase == "ENDING" for b in self.blocks.values())
-        not_back = not_back or any(t.phase == "ENDING" for t in self._requests.values())
-        if not not_back and not self._excuses.since(block.asked_at_seq):
+        if not self._has_cause(block):
             raise Broken(f"reservation '{block.name}' lacks hosts ('{body.cause}') but nothing had happened")
         block.short, block.was_short = body.short, True
+        self._excuses.inside(block.id, event.seq)
 
     def _restored(self, block: Block, event: ev.Event, body: ev.ReservationRestored) -> None:
         del body
@@ -259,13 +266,21 @@ class CalendarAuditor:
         if not block.short:
             raise Broken(f"reservation '{block.name}' lacked nothing and was restored")
         block.short = 0
+        self._excuses.inside(block.id, event.seq)
 
     def _replaced(self, block: Block, event: ev.Event, body: ev.ReservationReplaced) -> None:
         del body
         self._must_be(block, event, _ALIVE)
         amended = self._excuses.since_inside(block.id, block.asked_at_seq)  # larger than it was
-        if not amended and not self._excuses.since(block.asked_at_seq):
+        if not amended and not self._has_cause(block):
             raise Broken(f"reservation '{block.name}' got other hosts but nothing had happened")
+        self._excuses.inside(block.id, event.seq)
+
+    def _has_cause(self, block: Block) -> bool:
+        """True when there was trouble since it was asked for, or somebody's hosts are still not back."""
+        not_back = any(b.phase == "ENDING" for b in self.blocks.values())
+        not_back = not_back or any(t.phase == "ENDING" for t in self._requests.values())
+        return not_back or self._excuses.since(block.asked_at_seq)
 
     def _used(self, block: Block, event: ev.Event, body: ev.ReservationUsed) -> None:
         del body
@@ -330,8 +345,10 @@ class CalendarAuditor:
         overheads = self._fleet().pool(grant.pool).overheads
         end = now + grant.duration_s + overheads.total_s
         if end > block.window.end:
-            raise Broken(f"'{told.name}' was started in '{block.name}' and ends {end - block.window.end} s "
-                         "after its window")
+            raise Broken(
+                f"'{told.name}' was started in '{block.name}' and ends {end - block.window.end} s "
+                "after its window"
+            )
         asked = told.demand.alternatives[grant.alternative]
         if asked.duration_s == UNTIL_END and end != block.window.end:
             raise Broken(f"'{told.name}' was to run to the end of '{block.name}', and does not")
@@ -391,8 +408,10 @@ class CalendarAuditor:
     def _of_series(self, event: ev.Event) -> None:
         body = event.body
         if isinstance(body, ev.SeriesBegun):
-            twin = any((c.project, c.name) == (body.series.project, body.series.name) and not c.is_over
-                       for c in self.cycles.values())
+            twin = any(
+                (c.project, c.name) == (body.series.project, body.series.name) and not c.is_over
+                for c in self.cycles.values()
+            )
             if twin or event.subject in self.cycles:
                 raise Broken(f"two living series are called '{body.series.name}'")
             self.cycles[event.subject] = Cycle(

@@ -44,6 +44,9 @@ def quiet(auditor: Auditor, engine: Engine, store: Store, now: int) -> None:
             _hosts_are_its_own(auditor, block, booking, bookings, pool)
             _lacks_what_is_not_there(auditor, block, booking, bookings, pool, now)
             _is_idle_when_nothing_runs(auditor, block)
+    for window in (b for b in bookings if b.owner_kind is OwnerKind.MAINTENANCE):
+        if now >= window.span.end or (now >= window.span.start and window.stage is Stage.FIRM):
+            raise Broken(f"maintenance '{window.name}' is not over, or has not begun, in time")
     if own:
         raise Broken(f"bookings of reservations {sorted(own)}, which were never asked for")
     _children_lie_inside(auditor, bookings)
@@ -84,8 +87,10 @@ def _adds_up(block: Block, billed: list[Held], now: int) -> None:
 def _idle_is_told(block: Block, idle_s: int) -> None:
     had, uses = clipped(block.holds, block.window), clipped(block.uses, block.window)
     if idle_s != seconds(had) - seconds(uses):
-        raise Broken(f"reservation '{block.name}' stood idle {seconds(had) - seconds(uses)} host-seconds, "
-                     f"{idle_s} are told")
+        raise Broken(
+            f"reservation '{block.name}' stood idle {seconds(had) - seconds(uses)} host-seconds, "
+            f"{idle_s} are told"
+        )
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -167,8 +172,9 @@ def _hosts_are_its_own(
         taken = units.intersection(other.units) if is_beside and other.stage is Stage.LIVE else set()
         if taken and other.owner_kind is not OwnerKind.MAINTENANCE:
             hosts = [pool.hosts[u] for u in sorted(taken)]
-            raise Broken(f"{hosts} of reservation '{block.name}' are also those of {other.owner_kind} "
-                         f"{other.owner}")
+            raise Broken(
+                f"{hosts} of reservation '{block.name}' are also those of {other.owner_kind} {other.owner}"
+            )
     for unit in units:
         holder = auditor.holders.get((block.pool, unit))
         if holder is not None and auditor.requests[holder].inside != block.id:

@@ -108,7 +108,7 @@ class ReservationSource:
             dry_run=dice.random() < 0.1,
         )
         window = Span(command.start, command.start + command.alternative.duration_s)
-        is_sure = within is None and self._surely_fits(pool, count, window, now)
+        is_sure = within is None and not command.dry_run and self._surely_fits(pool, count, window, now)
         return Command(
             words=f"{who.name} books b{self._number}: {count} of {pool.name} in {command.start - now} s for "
             f"{window.length_s} s",
@@ -139,7 +139,7 @@ class ReservationSource:
         shares: tuple[Share, ...] = ()
         if dice.random() < 0.5:
             shares = tuple(
-                Share(project=project, hosts_max=dice.choice((0, 0, 1, 2)))
+                Share(project=project, hosts_max=dice.choice((0, 1, 1, 2)))
                 for project in dice.sample(("blue", "red"), dice.randint(1, 2))
             )
         return Terms(
@@ -205,7 +205,7 @@ class ReservationSource:
         block = self._newest(block)
         count = dice.randint(1, block.count + dice.choice((0, 0, 0, 1)))
         duration = dice.choice((UNTIL_END, UNTIL_END, 60, 300, 1_800))
-        environment = dice.choice(({}, {"DWS_SIM_RUN_S": "30"}))
+        array = dice.choice((0, 0, 0, 2, 3))
         command = Submit(
             project=project,
             name=f"i{self._number}",
@@ -214,18 +214,18 @@ class ReservationSource:
                 not_before=dice.choice((0, 0, 0, max(now, block.window.start) + 60)),
             ),
             wait_s=dice.choice((None, None, None, 600)),
+            array=array,
             reservation=block.name if project == block.project else f"{block.project}/{block.name}",
             call_id=dice.choice(("", f"in-{self._number}")),
         )
-        del environment
         refusal = self._answer_inside(block, project, count, duration)
         return Command(
             words=f"{who.name} submits i{self._number} in '{block.name}' ({block.phase}): {count} for "
-            f"{duration} s",
+            f"{duration} s" + (f" x {array}" if array else ""),
             act=lambda engine: engine.submit(who, command),
             refusal=refusal,
             call_id=command.call_id if refusal is None else "",
-            makes=1 if refusal is None else 0,
+            makes=(array or 1) if refusal is None else 0,
         )
 
     def _newest(self, block: Block) -> Block:
@@ -237,9 +237,7 @@ class ReservationSource:
         ]
         return max(same, key=lambda b: b.id)
 
-    def _answer_inside(
-        self, block: Block, project: str, count: int, duration: int
-    ) -> type[DwsError] | None:
+    def _answer_inside(self, block: Block, project: str, count: int, duration: int) -> type[DwsError] | None:
         part = block.part_of(project)
         if part is None and project != block.project:
             return PermissionDenied

@@ -58,7 +58,7 @@ class CommandSource:
             (5, self._extend),
             (3, self._delete),
             (8, self._look),
-            (6, self._change_hosts),
+            (12, self._change_hosts),
             (2, self._apply_fleet),
             (12, lambda now: nonsense(dice, auditor, fleet(), policy, now)),
             (70, self._reservers.next),
