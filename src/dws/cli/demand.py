@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from dws.cli import zones
 from dws.cli.session import Session, complete_reservation
 from dws.model.errors import InvalidArgument
-from dws.wire.timefmt import echo_instant, format_duration, format_instant, parse_duration
+from dws.wire.timefmt import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from dws.wire.native_v1 import Alternative, Request
@@ -153,9 +152,7 @@ def window(session: Session, *, not_before: str, not_after: str) -> tuple[str, s
         if not text:
             bounds.append("")
             continue
-        instant = zones.parse_when(text, session.zone, server_now=session.now, field=field)
-        session.say(f"{field}: {echo_instant(instant, session.zone)}")
-        bounds.append(format_instant(instant))
+        bounds.append(session.instant(field, text))
     return bounds[0], bounds[1]
 
 

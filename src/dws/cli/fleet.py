@@ -15,7 +15,6 @@ from dws.cli.groups import DefaultGroup
 from dws.cli.maintenance import maintenance
 from dws.cli.session import Session, complete_host, with_session
 from dws.model.errors import InvalidArgument
-from dws.wire.timefmt import echo_instant, format_instant
 
 if TYPE_CHECKING:
     from dws.wire.native_v1 import ChangeHostsAnswer, Fleet, Host, Pool
@@ -159,11 +158,7 @@ def _change(
     dry_run: bool,
 ) -> None:
     """Tell whom a change of hosts affects, ask, do it."""
-    ends = ""
-    if until:
-        at = zones.parse_when(until, session.zone, server_now=session.now, field="until")
-        session.say(f"until: {echo_instant(at, session.zone)}")
-        ends = format_instant(at)
+    ends = session.instant("until", until) if until else ""
     answer = session.client.change_hosts(hosts, state, reason=reason, until=ends)
     if not dry_run:
         if session.is_table and not yes:

@@ -10,7 +10,6 @@ from dws.cli import zones
 from dws.cli.exits import Exit
 from dws.cli.groups import DefaultGroup
 from dws.cli.session import Session, complete_host, complete_maintenance, with_session
-from dws.wire.timefmt import echo_instant, format_instant
 
 if TYPE_CHECKING:
     from dws.wire.native_v1 import Affected, Maintenance, MaintenanceBody
@@ -113,9 +112,7 @@ def _body(
     times = {}
     for field, text in (("start", start), ("until", until)):
         if text:
-            at = zones.parse_when(text, session.zone, server_now=session.now, field=field)
-            session.say(f"{field}: {echo_instant(at, session.zone)}")
-            times[field] = format_instant(at)
+            times[field] = session.instant(field, text)
     return MaintenanceBody(
         name=name,
         hosts=list(hosts),

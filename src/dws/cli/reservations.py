@@ -11,7 +11,7 @@ from dws.cli.describe import story
 from dws.cli.groups import DefaultGroup
 from dws.cli.reserve import shares_of, window_times
 from dws.cli.session import Session, complete_reservation, with_session
-from dws.wire.timefmt import echo_instant, format_duration, format_instant
+from dws.wire.timefmt import format_duration
 
 if TYPE_CHECKING:
     from dws.wire.native_v1 import Reservation, Share
@@ -175,8 +175,8 @@ def amend(session: Session, name: str, *, start: str | None, end: str | None, **
     from dws.wire.native_v1 import AmendReservationBody
 
     body = AmendReservationBody(
-        start=_moment(session, "start", start),
-        end=_moment(session, "until", end),
+        start=None if start is None else session.instant("start", start),
+        end=None if end is None else session.instant("until", end),
         name=change["new_name"],
         duration=change["duration"],
         count=change["count"],
@@ -190,15 +190,6 @@ def amend(session: Session, name: str, *, start: str | None, end: str | None, **
     )
     told = session.client.amend_reservation(name, body)
     session.emit(told, lambda: _described(session, told.reservation))
-
-
-def _moment(session: Session, field: str, text: str | None) -> str | None:
-    """As the API wants it, echoed before it is sent; None when nothing was said."""
-    if text is None:
-        return None
-    at = zones.parse_when(text, session.zone, server_now=session.now, field=field)
-    session.say(f"{field}: {echo_instant(at, session.zone)}")
-    return format_instant(at)
 
 
 @reservations.command()

@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from dws.cli import zones
+from dws.wire.timefmt import echo_instant, format_instant
 
 if TYPE_CHECKING:
     import httpx2
@@ -100,6 +101,12 @@ class Session:
     def say(self, text: str) -> None:
         """Tell a person something that is not data."""
         click.echo(text, err=True)
+
+    def instant(self, field: str, text: str) -> str:
+        """An instant a person wrote, as the API wants it; told back first in local time and UTC."""
+        at = zones.parse_when(text, self.zone, server_now=self.now, field=field)
+        self.say(f"{field}: {echo_instant(at, self.zone)}")
+        return format_instant(at)
 
     def emit(self, value: Any, table: Callable[[], str]) -> None:
         """Print an answer: the API's JSON, the same as YAML, or what `table` makes of it."""

@@ -508,7 +508,7 @@ class Engine:
         with self._store.read() as reader:
             found = reader.reservations(query)
         more = found[-1].id if len(found) == query.limit else None
-        views = tuple(calendar.view(self.books, r) for r in found)
+        views = calendar.views(self.books, found)
         return ReservationPage(items=views, next_after=more)
 
     def booked(

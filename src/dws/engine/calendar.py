@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
 from dws.engine.answers import Bar, BarKind, CalendarView, PoolCalendarView, ReservationView
 from dws.engine.books import Books
 from dws.model.access import Principal, Role
 from dws.model.booking import Booking, OwnerKind, Stage
+from dws.model.request import CapacityRequest
 from dws.model.reservation import AtEnd, Reservation
 from dws.model.time import FOREVER, Span
 from dws.model.topology import Pool
@@ -30,13 +34,32 @@ def may_see(who: Principal, reservation: Reservation) -> bool:
 
 def view(books: Books, reservation: Reservation) -> ReservationView:
     """A reservation with what runs and waits in it."""
+    return views(books, [reservation])[0]
+
+
+def views(books: Books, reservations: Sequence[Reservation]) -> tuple[ReservationView, ...]:
+    """Reservations, each with what runs and waits in it."""
     with books.lock:
-        booking = books.bookings.get(reservation.booking or 0)
-        running = [r for r in books.holding.values() if r.grant and r.grant.reservation == reservation.id]
-        waiting = [r for r in books.waiting.values() if r.demand.reservation == reservation.id]
-        pool = next((p for p in books.fleet.pools if p.name == reservation.pool), None)
-        used = sum(1 for r in running if r.grant for i in r.grant.instances if i.is_held)
-        hosts = tuple(pool.hosts[u] for u in booking.units) if booking and pool else ()
+        running: defaultdict[int, list[CapacityRequest]] = defaultdict(list)
+        for request in books.holding.values():
+            if request.grant is not None:
+                running[request.grant.reservation].append(request)
+        waiting: defaultdict[int, list[CapacityRequest]] = defaultdict(list)
+        for request in books.waiting.values():
+            waiting[request.demand.reservation].append(request)
+        return tuple(_view(books, r, running[r.id], waiting[r.id]) for r in reservations)
+
+
+def _view(
+    books: Books,
+    reservation: Reservation,
+    running: list[CapacityRequest],
+    waiting: list[CapacityRequest],
+) -> ReservationView:
+    booking = books.bookings.get(reservation.booking or 0)
+    pool = next((p for p in books.fleet.pools if p.name == reservation.pool), None)
+    used = sum(1 for r in running if r.grant for i in r.grant.instances if i.is_held)
+    hosts = tuple(pool.hosts[u] for u in booking.units) if booking and pool else ()
     price = cost_micros(pool, reservation.count, reservation.window) if pool else 0
     return ReservationView(
         reservation=reservation,
@@ -83,16 +106,21 @@ def _amending(policy: PolicyOptions, reservation: Reservation) -> Reason:
 def calendar(books: Books, who: Principal, now: int, span: Span, pools: frozenset[str]) -> CalendarView:
     """Every booking that overlaps the span, as `who` may see it, and what is free."""
     with books.lock:
+        used: Counter[int] = Counter()
+        for (reservation, _), hosts in books.in_use().items():
+            used[reservation] += hosts
         shown = [p for p in books.fleet.pools if not pools or p.name in pools or p.zone in pools]
         return CalendarView(
             now=now,
             start=span.start,
             end=span.end,
-            pools=tuple(_pool(books, who, now, span, p) for p in shown),
+            pools=tuple(_pool(books, who, now, span, p, used) for p in shown),
         )
 
 
-def _pool(books: Books, who: Principal, now: int, span: Span, pool: Pool) -> PoolCalendarView:
+def _pool(
+    books: Books, who: Principal, now: int, span: Span, pool: Pool, used: Mapping[int, int]
+) -> PoolCalendarView:
     bookings = sorted(
         (
             b
@@ -106,7 +134,7 @@ def _pool(books: Books, who: Principal, now: int, span: Span, pool: Pool) -> Poo
         zone=pool.zone,
         shape=pool.shape.name,
         hosts=len(pool.hosts),
-        bars=tuple(_bar(books, who, now, b) for b in bookings),
+        bars=tuple(_bar(books, who, now, b, used) for b in bookings),
         free=_free(books, pool, span),
     )
 
@@ -117,7 +145,9 @@ def _shown(booking: Booking, now: int) -> Span:
     return Span(booking.span.start, now + 1) if overran else booking.span
 
 
-def _bar(books: Books, who: Principal, now: int, booking: Booking) -> Bar:
+def _bar(
+    books: Books, who: Principal, now: int, booking: Booking, used: Mapping[int, int]
+) -> Bar:
     kind = _KINDS.get(booking.owner_kind)
     span = _shown(booking, now)
     if kind is BarKind.RESERVATION:
@@ -133,7 +163,7 @@ def _bar(books: Books, who: Principal, now: int, booking: Booking) -> Bar:
             project=reservation.project if seen else "",
             state=reservation.state.value,
             own=seen and (not who.projects or reservation.project in who.projects),
-            in_use=view(books, reservation).in_use,
+            in_use=used.get(reservation.id, 0),
             short=reservation.short,
         )
     if kind is not None:

@@ -17,12 +17,10 @@ from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.access import Principal, Role
 from dws.model.booking import Stage
-from dws.model.demand import Alternative
 from dws.model.errors import (
     AlreadyExists,
     FailedPrecondition,
     InvalidArgument,
-    NoRoom,
     NotFound,
     PermissionDenied,
 )
@@ -114,7 +112,7 @@ def _propose(
     window = window_of(w.now, w.policy, command)
     _check(command)
     _check_name_is_free(w, command.project, command.name)
-    option = place(w, command.alternative, window)
+    option = windows.place(w, command.alternative, window)
     needs_approval = w.policy.reservation_approval == "approver" and who.role is not Role.OPERATOR
     state = ReservationState.PENDING_APPROVAL if needs_approval else ReservationState.APPROVED
     approve_by = min(window.start, w.now + w.policy.approval_expiry_s) if needs_approval else 0
@@ -235,45 +233,6 @@ def cancel_until(now: int, policy: PolicyOptions, start: int) -> int:
         return 0
     last = start - max(policy.reservation_lock_s, policy.reservation_cancel_s)
     return last if last > now else 0
-
-
-def place(
-    w: Write, alternative: Alternative, window: Span, reservation: Reservation | None = None
-) -> WindowOption:
-    """Where exactly that window fits; `reservation` is the one that is to be changed.
-
-    Raises NoRoom with the reason, the nearest windows that fit and how many hosts the window has room for.
-    """
-    before = None if reservation is None else w.books.bookings.get(reservation.booking or 0)
-    found = windows_of.fit(
-        w.books.snapshot(), w.policy, w.now, alternative, window, instead_of=before
-    )
-    if found.option is not None:
-        return found.option
-    assert found.reason is not None, "what does not fit has a reason"
-    facts = dict(found.reason.facts)
-    nearest = [
-        {
-            "pool": o.pool,
-            "zone": o.zone,
-            "shape": o.shape,
-            "count": o.count,
-            "start": o.window.start,
-            "end": o.window.end,
-        }
-        for o in found.nearest
-    ]
-    raise NoRoom(
-        windows.sentence(found.reason),
-        field="start",
-        details={
-            "code": found.reason.code,
-            "text": found.reason.text,
-            "facts": facts,
-            "nearest": nearest,
-            "most": found.most,
-        },
-    )
 
 
 def _check(command: Reserve) -> None:

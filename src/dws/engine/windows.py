@@ -57,6 +57,22 @@ def _turn_away(w: Write, reservation: Reservation, cause: str) -> None:
             w.apply(request, ev.WindowClosed(cause=why), reason=why)
 
 
+def place(
+    w: Write, alternative: Alternative, window: Span, *, instead_of: Booking | None = None
+) -> WindowOption:
+    """Where exactly that window fits, beside everything but `instead_of`.
+
+    Raises NoRoom with the reason, the nearest windows that fit and how many hosts the window has room for.
+    """
+    found = search.fit(
+        w.books.snapshot(), w.policy, w.now, alternative, window, instead_of=instead_of
+    )
+    if found.option is not None:
+        return found.option
+    assert found.reason is not None, "what does not fit has a reason"
+    raise _no_room(found.reason, found.most, found.nearest, changes=instead_of is not None)
+
+
 def place_anew(w: Write, reservation: Reservation, window: Span, count: int) -> WindowOption:
     """Where a reservation of another size or window would be. Raises NoRoom, or FailedPrecondition when work
     inside is in the way."""
@@ -69,25 +85,33 @@ def place_anew(w: Write, reservation: Reservation, window: Span, count: int) -> 
         locations=(reservation.zone,),
         within=reservation.within,
     )
-    found = search.fit(
-        w.books.snapshot(),
-        w.policy,
-        w.now,
-        alternative,
-        window,
-        instead_of=occupancy.booking_of(w, reservation),
-    )
-    if found.option is None:
-        assert found.reason is not None, "what does not fit has a reason"
-        raise _no_room(found.reason, found.most)
-    return found.option
+    return place(w, alternative, window, instead_of=occupancy.booking_of(w, reservation))
 
 
-def _no_room(reason: Reason, most: int) -> NoRoom:
+def _no_room(
+    reason: Reason, most: int, nearest: tuple[WindowOption, ...] = (), *, changes: bool = True
+) -> NoRoom:
+    """The refusal of a booking, or of a change of one, which then stays as it is."""
     return NoRoom(
-        f"{sentence(reason)}; nothing was changed",
-        field="count",
-        details={"code": reason.code, "text": reason.text, "facts": dict(reason.facts), "most": most},
+        sentence(reason) + ("; nothing was changed" if changes else ""),
+        field="count" if changes else "start",
+        details={
+            "code": reason.code,
+            "text": reason.text,
+            "facts": dict(reason.facts),
+            "nearest": [
+                {
+                    "pool": o.pool,
+                    "zone": o.zone,
+                    "shape": o.shape,
+                    "count": o.count,
+                    "start": o.window.start,
+                    "end": o.window.end,
+                }
+                for o in nearest
+            ],
+            "most": most,
+        },
     )
 
 
