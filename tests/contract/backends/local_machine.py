@@ -87,14 +87,16 @@ class LocalMachine:
     def existing(self) -> set[tuple[str, int]]:
         twice = {place: pids for place, pids in self.supervisors().items() if len(pids) > 1}
         assert not twice, f"several supervisors: {twice}"
-        # one that said "gone" is on its way out and has nothing below it any more
-        return {p for p in self.supervisors() if '"gone"' not in self._status(p)}
+        return {place for place in self.supervisors() if not self._is_leaving(place)}
 
-    def _status(self, place: tuple[str, int]) -> str:
+    def _is_leaving(self, place: tuple[str, int]) -> bool:
+        """A supervisor that said "gone" has nothing below it any more, whether or not its record is still
+        kept; one that has not begun has said nothing yet."""
+        directory = self.directory(*place)
         try:
-            return (self.directory(*place) / "status.json").read_text()
+            return '"gone"' in (directory / "status.json").read_text()
         except FileNotFoundError:
-            return ""
+            return not directory.exists()
 
     def leftovers(self) -> list[int]:
         """Processes that a test left behind; they are ended here."""
