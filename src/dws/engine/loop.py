@@ -83,7 +83,9 @@ class Loop:
 
     def _drive(self) -> None:
         engine = self._engine
-        kernels.warm()
+        for _ in kernels.warming():
+            if self._stopping.is_set():
+                return
         while not self._stopping.is_set():
             engine.wake.clear()
             try:

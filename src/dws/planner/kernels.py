@@ -13,7 +13,7 @@ in the project imports numba.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -216,11 +216,20 @@ def pick(
     return choose(least, count)
 
 
-def warm() -> None:
-    """Compile everything for the types used, so that the first plan is not the slow one."""
+def warming() -> Iterator[None]:
+    """Compile everything for the types used, one kernel a step: without a cache a step takes seconds, and
+    who wants to stop need not wait for the rest."""
     times = np.zeros(8, dtype=np.int64)
     free = np.full((8, 2), 4, dtype=np.int32)
     ints = np.zeros(2, dtype=np.int64)
     rows = change(times, free, 1, 10, 20, ints[:1], ints[:1] - 1)
+    yield
     earliest(times, free, rows, np.array([0, 2]), np.array([0, 1]), ints, 1, 5, 0, 100)
+    yield
     pick(times, free, rows, 0, 5, np.array([0, 1]), ints, 1)
+
+
+def warm() -> None:
+    """Compile everything, so that the first plan is not the slow one."""
+    for _ in warming():
+        pass
