@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import date
 from typing import Final, TypeVar
@@ -73,6 +74,7 @@ from dws.engine.ports import (
     IdSource,
     Meters,
     ProcessClock,
+    Reader,
     RequestQuery,
     ReservationQuery,
     Store,
@@ -790,6 +792,18 @@ class Engine:
                 oldest_due_s=max((now - item.due_at for item in late), default=0),
                 stuck=len(late),
             )
+
+    # --- doors' documents ---------------------------------------------------------------------
+
+    def transact(self, who: Principal, work: Callable[[Write], T], call_id: str = "") -> T:
+        """Run a door's unit of writing: its documents, and the requests and reservations they stand for,
+        change together or not at all. Access is for `work` to check."""
+        return self._write(work, who, call_id)
+
+    def reading(self) -> AbstractContextManager[Reader]:
+        """A consistent view of what is stored, for a door to show its documents by. Access is for the
+        reader to check."""
+        return self._store.read()
 
     # --- inside -------------------------------------------------------------------------------
 

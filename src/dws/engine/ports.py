@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from dws.model.booking import Booking
+from dws.model.document import Document
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.evolve import swift
 from dws.model.request import CapacityRequest, RequestState, Workload
@@ -62,6 +63,23 @@ class ReservationQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentQuery:
+    """Which documents of one kind to list; empty fields do not restrict, `parent` None neither.
+
+    Results are ordered by (scope, parent, name); `after` is that of the one to continue behind. `request`
+    restricts to those that stand for a request.
+    """
+
+    kind: str
+    project: str = ""
+    scope: str = ""
+    parent: str | None = None
+    request: int = 0
+    after: tuple[str, str, str] | None = None
+    limit: int = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotentReply:
     """What was answered to a call that carried a request id; `body_hash` is of the call's body."""
 
@@ -105,6 +123,17 @@ class Reader(Protocol):
 
     def all_series(self, project: str = "") -> list[Series]:
         """Every series kept, of one project or of all, by id."""
+
+    def document(self, document_id: int) -> Document | None:
+        """The document of that id, None when there is none."""
+
+    def document_named(
+        self, kind: str, project: str, scope: str, name: str, parent: str = ""
+    ) -> Document | None:
+        """The document of that name, None when there is none."""
+
+    def documents(self, query: DocumentQuery) -> list[Document]:
+        """At most `query.limit` documents, by scope, parent and name."""
 
     def booking(self, booking_id: int) -> Booking | None:
         """The booking of that id in any stage, None when there is none."""
@@ -151,7 +180,8 @@ class Reader(Protocol):
         """Closed usage records overlapping [start, end)."""
 
     def largest_id(self) -> int:
-        """The largest id of any request, reservation, series or booking kept, ended ones too; 0 for none."""
+        """The largest id of any request, reservation, series, document or booking kept, ended ones too; 0 for
+        none."""
 
     def ledger_version(self) -> int:
         """Grows with every commit that changed a booking, a waiting request, a host or the fleet."""
@@ -182,6 +212,13 @@ class Transaction(Reader, Protocol):
 
     def put_series(self, series: Series) -> None:
         """Insert or replace, by version as `put_request`."""
+
+    def put_document(self, document: Document) -> None:
+        """Insert or replace, by version as `put_request`. Raises AlreadyExists when another of its kind,
+        project, scope and parent has the name."""
+
+    def drop_document(self, document_id: int) -> None:
+        """Remove a document; harmless when there is none."""
 
     def put_booking(self, booking: Booking) -> None:
         """Insert or replace, by version as `put_request`; keeps one row a drawn unit.
@@ -229,8 +266,8 @@ class Transaction(Reader, Protocol):
         """Grow the ledger's version by one and return it."""
 
     def forget_before(self, instant: int, *, limit: int) -> int:
-        """Drop at most `limit` requests, reservations and series that ended before `instant`, with their
-        bookings, events and idempotent replies; returns how many. Usage records stay."""
+        """Drop at most `limit` requests, reservations, series and documents that ended before `instant`,
+        with their bookings, events and idempotent replies; returns how many. Usage records stay."""
 
 
 class Store(Protocol):

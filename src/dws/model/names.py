@@ -16,6 +16,7 @@ RequestId = NewType("RequestId", int)
 BookingId = NewType("BookingId", int)
 ReservationId = NewType("ReservationId", int)
 SeriesId = NewType("SeriesId", int)
+DocumentId = NewType("DocumentId", int)
 
 NAME_MAX: Final = 63
 LABELS_MAX: Final = 64

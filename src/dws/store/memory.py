@@ -13,8 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from dws.engine.ports import IdempotentReply, Reader, RequestQuery, ReservationQuery, Transaction
+from dws.engine.ports import (
+    DocumentQuery,
+    IdempotentReply,
+    Reader,
+    RequestQuery,
+    ReservationQuery,
+    Transaction,
+)
 from dws.model.booking import Booking, OwnerKind
+from dws.model.document import Document
 from dws.model.errors import FailedPrecondition
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.evolve import evolve
@@ -24,7 +32,7 @@ from dws.model.series import Series
 from dws.model.topology import Fleet, HostState, HostStatus
 from dws.model.usage import UsageRecord
 from dws.model.work import WorkItem, WorkKind
-from dws.store.rules import check_version
+from dws.store.rules import check_free, check_version, place_of
 from dws.store.tables import Mortal, Subject, Tables
 
 Undo = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -85,6 +93,20 @@ class MemoryReader:
     def all_series(self, project: str = "") -> list[Series]:
         """Every series kept, of one project or of all, by id."""
         return self._tables.series.select(project)
+
+    def document(self, document_id: int) -> Document | None:
+        """The document of that id."""
+        return self._tables.documents.get(document_id)
+
+    def document_named(
+        self, kind: str, project: str, scope: str, name: str, parent: str = ""
+    ) -> Document | None:
+        """The document of that name."""
+        return self._tables.documents.named(kind, project, scope, name, parent)
+
+    def documents(self, query: DocumentQuery) -> list[Document]:
+        """Documents by scope, parent and name."""
+        return self._tables.documents.select(query)
 
     def booking(self, booking_id: int) -> Booking | None:
         """The booking of that id."""
@@ -156,12 +178,13 @@ class MemoryReader:
         return [r for r in records if r.start < end and r.end > start and project in ("", r.project)]
 
     def largest_id(self) -> int:
-        """The largest id of any request, reservation, series or booking."""
+        """The largest id of any request, reservation, series, document or booking."""
         tables = self._tables
         return max(
             max(tables.requests, default=0),
             tables.reservations.largest_id(),
             tables.series.largest_id(),
+            tables.documents.largest_id(),
             max(tables.bookings, default=0),
         )
 
@@ -250,6 +273,24 @@ class MemoryTransaction(MemoryReader):
 
     def _exchange_series(self, old: Series | None, new: Series | None) -> None:
         register = self._tables.series
+        register.exchange(old, new)
+        self._undo.append((register.exchange, (new, old)))
+
+    def put_document(self, document: Document) -> None:
+        """Insert or replace, by version; one name is used once."""
+        old = self.document(document.id)
+        check_version("document", document.id, document.version, old.version if old else None)
+        check_free(document, self.document_named(*place_of(document)))
+        self._exchange_document(old, document)
+
+    def drop_document(self, document_id: int) -> None:
+        """Remove a document."""
+        old = self.document(document_id)
+        if old is not None:
+            self._exchange_document(old, None)
+
+    def _exchange_document(self, old: Document | None, new: Document | None) -> None:
+        register = self._tables.documents
         register.exchange(old, new)
         self._undo.append((register.exchange, (new, old)))
 
@@ -349,8 +390,8 @@ class MemoryTransaction(MemoryReader):
         return self._tables.ledger_version
 
     def forget_before(self, instant: int, *, limit: int) -> int:
-        """Drop requests, reservations and series that ended before `instant`, the earliest first, with
-        what belongs to them."""
+        """Drop requests, reservations, series and documents that ended before `instant`, the earliest
+        first, with what belongs to them."""
         over = self._tables.ended_before(instant)[: max(0, limit)]
         with self.savepoint():
             gone = self._tables.story.forget([self._forget(record) for record in over])
@@ -362,6 +403,9 @@ class MemoryTransaction(MemoryReader):
         if isinstance(record, Series):
             self._exchange_series(record, None)
             kind = SubjectKind.SERIES
+        elif isinstance(record, Document):
+            self._exchange_document(record, None)
+            kind = SubjectKind.DOCUMENT
         elif isinstance(record, Reservation):
             self._exchange_reservation(record, None)
             self._forget_bookings(OwnerKind.RESERVATION, record.id)

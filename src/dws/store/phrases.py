@@ -30,6 +30,7 @@ from dws.store.schema import (
     booking_count,
     booking_part,
     counter,
+    document,
     fleet,
     host_status,
     meta,
@@ -46,6 +47,8 @@ from dws.store.schema import (
 PUT_REQUEST = Phrase(upsert(request))
 PUT_RESERVATION = Phrase(upsert(reservation))
 PUT_SERIES = Phrase(upsert(series))
+PUT_DOCUMENT = Phrase(upsert(document))
+DROP_DOCUMENT = Phrase(delete(document).where(document.c.id == bindparam("of")))
 VERSION = Phrase(select(request.c.version).where(request.c.id == bindparam("id")))
 NEWEST = Phrase(select(func.max(request.c.id)))
 ADD_EVENT = Phrase(insert(recorded))
@@ -131,11 +134,12 @@ OVER = Phrase(
         _over(request, SubjectKind.REQUEST, request.c.state.in_(_ENDS)),
         _over(reservation, SubjectKind.RESERVATION, reservation.c.state.in_(_RESERVATION_ENDS)),
         _over(series, SubjectKind.SERIES),
+        _over(document, SubjectKind.DOCUMENT),
     )
     .order_by("ended_at", "id", "kind")
     .limit(bindparam("limit"))
 )
-"""Subjects and owners of bookings have the same names of kinds; a series owns none."""
+"""Subjects and owners of bookings have the same names of kinds; a series or document owns none."""
 _GONE: BindParameter[int] = bindparam("gone")
 _KIND: BindParameter[str] = bindparam("kind")
 FORGET = tuple(
@@ -153,5 +157,6 @@ FORGET = tuple(
         delete(request).where(request.c.id == _GONE, literal(SubjectKind.REQUEST.value) == _KIND),
         delete(reservation).where(reservation.c.id == _GONE, literal(SubjectKind.RESERVATION.value) == _KIND),
         delete(series).where(series.c.id == _GONE, literal(SubjectKind.SERIES.value) == _KIND),
+        delete(document).where(document.c.id == _GONE, literal(SubjectKind.DOCUMENT.value) == _KIND),
     )
 )

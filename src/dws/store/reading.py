@@ -24,12 +24,14 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    tuple_,
     union_all,
 )
 from sqlalchemy.exc import DBAPIError
 
-from dws.engine.ports import IdempotentReply, RequestQuery, ReservationQuery
+from dws.engine.ports import DocumentQuery, IdempotentReply, RequestQuery, ReservationQuery
 from dws.model.booking import Booking, Stage
+from dws.model.document import Document
 from dws.model.errors import Unavailable
 from dws.model.events import Event, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
@@ -44,6 +46,7 @@ from dws.store.schema import (
     booking,
     booking_count,
     counter,
+    document,
     fleet,
     host_status,
     meta,
@@ -74,6 +77,12 @@ _RESERVATION = Phrase(select(reservation.c.doc).where(reservation.c.id == _ID))
 _RESERVATION_NAMED = _newest_of_name(reservation, reservation.c.deleted.is_(False))
 _SERIES = Phrase(select(series.c.doc).where(series.c.id == _ID))
 _SERIES_NAMED = _newest_of_name(series)
+_DOCUMENT = Phrase(select(document.c.doc).where(document.c.id == _ID))
+_DOCUMENT_NAMED = Phrase(
+    select(document.c.doc).where(
+        *(document.c[name] == bindparam(name) for name in ("kind", "project", "scope", "parent", "name"))
+    )
+)
 _STATES = Phrase(
     select(request.c.state, func.count().label("count"))
     .where(request.c.deleted.is_(False))
@@ -89,7 +98,8 @@ _WORK = Phrase(select(work).where(work.c.subject == bindparam("subject")).order_
 _DUE = (
     select(work).where(work.c.due_at <= bindparam("now")).order_by(*_IN_DUE_ORDER).limit(bindparam("limit"))
 )
-_LARGEST = [Phrase(select(func.max(table.c.id))) for table in (request, reservation, series, booking)]
+_NUMBERED = (request, reservation, series, document, booking)
+_LARGEST = [Phrase(select(func.max(table.c.id))) for table in _NUMBERED]
 _NEXT_DUE = Phrase(select(func.min(work.c.due_at)))
 _REPLY = Phrase(
     select(reply).where(
@@ -224,6 +234,34 @@ class SqlReader:
             statement = statement.where(series.c.project == project)
         return [rows.read_series(row["doc"]) for row in self._all(statement)]
 
+    def document(self, document_id: int) -> Document | None:
+        """The document of that id."""
+        doc = self._one(_DOCUMENT, id=document_id)
+        return rows.read_document(doc) if doc is not None else None
+
+    def document_named(
+        self, kind: str, project: str, scope: str, name: str, parent: str = ""
+    ) -> Document | None:
+        """The document of that name."""
+        doc = self._one(
+            _DOCUMENT_NAMED, kind=kind, project=project, scope=scope, parent=parent, name=name
+        )
+        return rows.read_document(doc) if doc is not None else None
+
+    def documents(self, query: DocumentQuery) -> list[Document]:
+        """Documents by scope, parent and name."""
+        place = (document.c.scope, document.c.parent, document.c.name)
+        statement = select(document.c.doc).where(document.c.kind == query.kind).order_by(*place)
+        for column in ("project", "scope", "request"):
+            if value := getattr(query, column):
+                statement = statement.where(document.c[column] == value)
+        if query.parent is not None:
+            statement = statement.where(document.c.parent == query.parent)
+        if query.after is not None:
+            statement = statement.where(tuple_(*place) > tuple_(*map(literal, query.after)))
+        found = self._all(statement.limit(max(0, query.limit)))
+        return [rows.read_document(row["doc"]) for row in found]
+
     def booking(self, booking_id: int) -> Booking | None:
         """The booking of that id."""
         doc = self._one(_BOOKING, id=booking_id)
@@ -299,7 +337,7 @@ class SqlReader:
         return [rows.read_usage(row) for row in self._all(statement.order_by(usage.c.id))]
 
     def largest_id(self) -> int:
-        """The largest id of any request, reservation, series or booking."""
+        """The largest id of any request, reservation, series, document or booking."""
         return max(self._one(largest) or 0 for largest in _LARGEST)
 
     def ledger_version(self) -> int:

@@ -12,6 +12,7 @@ import msgspec
 
 from dws.engine.ports import IdempotentReply
 from dws.model.booking import Booking
+from dws.model.document import Document
 from dws.model.events import Event, EventBody, SubjectKind
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
@@ -25,6 +26,7 @@ Row = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 read_request = msgspec.json.Decoder(CapacityRequest).decode
 read_reservation = msgspec.json.Decoder(Reservation).decode
+read_document = msgspec.json.Decoder(Document).decode
 read_series = msgspec.json.Decoder(Series).decode
 read_booking = msgspec.json.Decoder(Booking).decode
 read_fleet = msgspec.json.Decoder(Fleet).decode
@@ -86,6 +88,22 @@ def series_row(series: Series) -> Row:
         "ended_at": series.ended_at,
         "version": series.version,
         "doc": document(series),
+    }
+
+
+def document_row(kept: Document) -> Row:
+    """Columns and document of a door's document."""
+    return {
+        "id": kept.id,
+        "kind": kept.kind,
+        "project": kept.project,
+        "scope": kept.scope,
+        "parent": kept.parent,
+        "name": kept.name,
+        "request": kept.request,
+        "ended_at": kept.ended_at,
+        "version": kept.version,
+        "doc": document(kept),
     }
 
 

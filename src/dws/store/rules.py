@@ -4,6 +4,7 @@ recorded event is."""
 from __future__ import annotations
 
 from dws.model.booking import Booking, OwnerKind, Stage
+from dws.model.document import Document
 from dws.model.errors import AlreadyExists, Conflict
 from dws.model.events import Event, NewEvent
 
@@ -15,6 +16,17 @@ def check_version(noun: str, number: int, version: int, stored: int | None) -> N
     if version != (stored or 0) + 1:
         was = f"version {stored}" if stored else "not there"
         raise Conflict(f"{noun} {number}: version {version} was to be written, but it is {was}")
+
+
+def place_of(document: Document) -> tuple[str, str, str, str, str]:
+    """What a document is found by: kind, project, scope, name, parent."""
+    return document.kind, document.project, document.scope, document.name, document.parent
+
+
+def check_free(document: Document, there: Document | None) -> None:
+    """Raise AlreadyExists when another document has the name."""
+    if there is not None and there.id != document.id:
+        raise AlreadyExists(f"{document.kind} '{document.name}' exists already in {document.scope}")
 
 
 def units_of(booking: Booking) -> tuple[tuple[int, int], ...]:

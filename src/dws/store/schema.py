@@ -106,6 +106,24 @@ series = Table(
     Index("series_ended", "ended_at", "id"),
 )
 
+document = Table(
+    "document",
+    metadata,
+    _id(),
+    _text("kind"),
+    _text("project"),
+    _text("scope"),
+    _text("parent"),
+    _text("name"),
+    _whole("request"),
+    _whole("ended_at"),
+    _whole("version"),
+    _text("doc"),
+    UniqueConstraint("kind", "project", "scope", "parent", "name", name="document_name"),
+    Index("document_request", "request", "id"),
+    Index("document_ended", "ended_at", "id"),
+)
+
 booking = Table(
     "booking",
     metadata,

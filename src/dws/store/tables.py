@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from dws.engine.ports import IdempotentReply, RequestQuery
 from dws.model.booking import Booking, OwnerKind, Stage
+from dws.model.document import Document
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.reservation import Reservation
@@ -21,6 +22,7 @@ from dws.model.series import Series
 from dws.model.topology import Fleet, HostStatus
 from dws.model.usage import UsageRecord
 from dws.store.agenda import Agenda
+from dws.store.documents import DocumentRegister
 from dws.store.register import Register, SeriesRegister
 from dws.store.rules import counts_of, numbered
 from dws.store.units import UnitLines
@@ -29,7 +31,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 ReplyKey = tuple[str, str, str]
 Subject = tuple[SubjectKind, int]
-Mortal = CapacityRequest | Reservation | Series
+Mortal = CapacityRequest | Reservation | Series | Document
 """What is forgotten some time after it ended."""
 
 
@@ -44,6 +46,7 @@ class Tables:
         self.names: dict[tuple[str, str], list[int]] = {}
         self.reservations = Register()
         self.series = SeriesRegister()
+        self.documents = DocumentRegister()
         self.bookings: dict[int, Booking] = {}
         self.open: dict[int, None] = {}
         self.owned: dict[tuple[OwnerKind, int], dict[int, None]] = {}
@@ -111,13 +114,14 @@ class Tables:
         return sorted(i for s in set(query.states) for d in deleted for i in self.by_state[s, d])
 
     def ended_before(self, instant: int) -> list[Mortal]:
-        """Terminal requests and reservations, and series, that ended before `instant`, the earliest first."""
+        """Requests, reservations, series and documents that ended before `instant`, the earliest first."""
         rows = [
             self.requests[i] for (state, _), ids in self.by_state.items() if state.is_terminal for i in ids
         ]
         over: list[Mortal] = [r for r in rows if 0 < r.ended_at < instant]
         over += self.reservations.ended_before(instant)
         over += self.series.ended_before(instant)
+        over += self.documents.ended_before(instant)
         return sorted(over, key=attrgetter("ended_at", "id"))
 
     # --- bookings -----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from dws.engine.ports import IdempotentReply, RequestQuery
 from dws.model.booking import Booking
+from dws.model.document import Document
 from dws.model.errors import DoubleBooking
 from dws.model.events import Event, NewEvent, SubjectKind
 from dws.model.request import CapacityRequest, RequestState
@@ -28,7 +29,7 @@ from dws.store import rows
 from dws.store.dialect import Phrase
 from dws.store.pending import Counter, Pending
 from dws.store.reading import SqlReader
-from dws.store.rules import check_version, counts_of, numbered, units_of
+from dws.store.rules import check_free, check_version, counts_of, numbered, place_of, units_of
 from dws.store.schema import TWICE
 
 
@@ -180,6 +181,17 @@ class SqlTransaction(SqlReader):
         check_version("series", series.id, series.version, old.version if old else None)
         self._now(say.PUT_SERIES, rows.series_row(series))
 
+    def put_document(self, document: Document) -> None:
+        """Insert or replace, by version; one name is used once."""
+        old = self.document(document.id)
+        check_version("document", document.id, document.version, old.version if old else None)
+        check_free(document, self.document_named(*place_of(document)))
+        self._now(say.PUT_DOCUMENT, rows.document_row(document))
+
+    def drop_document(self, document_id: int) -> None:
+        """Remove a document."""
+        self._now(say.DROP_DOCUMENT, {"of": document_id})
+
     def put_booking(self, booking: Booking) -> None:
         """Insert or replace, by version; the database refuses what is booked already."""
         old = self.booking(booking.id)
@@ -303,7 +315,7 @@ class SqlTransaction(SqlReader):
         return self._counted("ledger")
 
     def largest_id(self) -> int:
-        """The largest id of any request, reservation, series or booking."""
+        """The largest id of any request, reservation, series, document or booking."""
         self.flush()
         return super().largest_id()
 
@@ -384,8 +396,8 @@ class SqlTransaction(SqlReader):
         self._now(say.PUT_META, {"key": key, "value": value})
 
     def forget_before(self, instant: int, *, limit: int) -> int:
-        """Drop requests, reservations and series that ended before `instant`, the earliest first, with
-        what belongs to them."""
+        """Drop requests, reservations, series and documents that ended before `instant`, the earliest
+        first, with what belongs to them."""
         with self.savepoint():
             self.flush()
             over = self._all(say.OVER, instant=instant, limit=max(0, limit))

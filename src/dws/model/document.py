@@ -1,0 +1,40 @@
+"""What a door keeps for its clients under a name: a template, a group, an instance's record, an operation.
+
+The engine's own nouns (requests, reservations) know nothing of a door's names and forms. A document holds
+what its client said, as said, and the id of what it stands for; what becomes of that is read from the
+request or reservation itself, so that the two can never disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dws.model.names import DocumentId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One named thing of a door.
+
+    `kind` is the door's word for it (`compute.instanceTemplate`), `scope` where it is (`global`,
+    `zones/Z`, `regions/R`), `parent` the thing it belongs to (the group of a resize request), empty for none.
+    One name is used once per kind, project, scope and parent. `body` is what the client said, JSON values
+    only. `request` and `rank` say which request, and which instance of it, it stands for (0: none);
+    `reservation` which reservation. `ended_at` is when it became a thing of the past, 0 until then: from
+    there its time to be forgotten is counted.
+    """
+
+    id: DocumentId
+    kind: str
+    project: str
+    name: str
+    created_at: int
+    scope: str = "global"
+    parent: str = ""
+    body: dict[str, Any] = field(default_factory=dict)
+    version: int = 1
+    request: int = 0
+    rank: int = 0
+    reservation: int = 0
+    ended_at: int = 0

@@ -1,0 +1,118 @@
+"""Doors' documents as the store keeps them: whole, by version, one name once, forgotten once they are over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dws.engine.ports import DocumentQuery, Store
+from dws.model.document import Document
+from dws.model.errors import AlreadyExists, Conflict
+from dws.model.names import DocumentId
+from dws.store.sql import SqlStore
+from tests.contract.store import samples
+
+
+def a_document(number: int = 1, **changes: Any) -> Document:
+    told: dict[str, Any] = {
+        "id": DocumentId(number),
+        "kind": "compute.instance",
+        "project": "vision",
+        "scope": "zones/us-central1-a",
+        "name": f"vm-{number}",
+        "created_at": 1000,
+        "body": {"disks": [{"boot": True}], "labels": {"a": "ü"}},
+    }
+    return Document(**(told | changes))
+
+
+@pytest.mark.parametrize("number", [1, samples.BIG])
+def test_a_document_comes_back_whole(store: Store, number: int) -> None:
+    """What a client said of a template or a group would come back changed."""
+    first = a_document(number, parent="g", request=7, rank=3, reservation=9)
+    for row in (first, replace(first, version=2, ended_at=5, body={})):
+        with store.begin() as tx:
+            tx.put_document(row)
+            assert tx.document(number) == row
+        with store.read() as reader:
+            assert reader.document_named(row.kind, "vision", row.scope, row.name, "g") == row
+            assert reader.document_named(row.kind, "vision", row.scope, row.name) is None
+            assert reader.documents(DocumentQuery(kind=row.kind)) == [row]
+            assert reader.largest_id() == number
+
+
+def test_documents_outlive_the_server(sql: Callable[..., SqlStore]) -> None:
+    """After a restart groups and templates would be gone while their instances run."""
+    first = sql()
+    with first.begin() as tx:
+        tx.put_document(a_document(7))
+    first.close()
+    with sql().read() as reader:
+        assert reader.document(7) == a_document(7)
+
+
+def test_one_name_is_used_once(store: Store) -> None:
+    """Two things of one name could not be told apart by those who ask for them by it."""
+    with store.begin() as tx:
+        tx.put_document(a_document(1))
+        for other in (a_document(2, name="vm-1"), a_document(1)):
+            with pytest.raises(AlreadyExists):
+                tx.put_document(other)
+        with pytest.raises(Conflict):
+            tx.put_document(a_document(3, version=2))
+        elsewhere = {"kind": "k", "project": "p", "scope": "global", "parent": "x"}
+        for number, (name, value) in enumerate(elsewhere.items(), start=10):
+            tx.put_document(a_document(number, **{"name": "vm-1", name: value}))
+        tx.drop_document(1)
+        tx.drop_document(1)
+        tx.put_document(a_document(2, name="vm-1"))
+
+
+def test_documents_are_listed_by_place_in_pages(store: Store) -> None:
+    """Pages of a long list would leave things out or repeat them."""
+    rows = [
+        a_document(n, scope=f"zones/z{n % 3}", parent="" if n % 2 else "g", name=f"vm-{n % 4}-{n}", request=n % 5)
+        for n in range(1, 40)
+    ]
+    with store.begin() as tx:
+        for row in rows:
+            tx.put_document(row)
+        tx.put_document(a_document(90, project="other"))
+        tx.put_document(a_document(91, kind="compute.image"))
+    wanted = sorted(rows, key=lambda d: (d.scope, d.parent, d.name))
+    query = DocumentQuery(kind="compute.instance", project="vision", limit=7)
+    found: list[Document] = []
+    with store.read() as reader:
+        while page := reader.documents(query):
+            found += page
+            query = replace(query, after=(page[-1].scope, page[-1].parent, page[-1].name))
+        assert found == wanted
+        for field, value in (("scope", "zones/z1"), ("parent", "g"), ("request", 3)):
+            narrowed = replace(query, after=None, limit=99, **{field: value})  # type: ignore[arg-type]
+            assert reader.documents(narrowed) == [d for d in wanted if getattr(d, field) == value]
+        assert len(reader.documents(DocumentQuery(kind="compute.instance"))) == 40
+
+
+def test_what_failed_left_no_document(store: Store) -> None:
+    """A group whose creation failed would be there all the same."""
+    with store.begin() as tx:
+        tx.put_document(a_document(1))
+        with pytest.raises(ZeroDivisionError), tx.savepoint():
+            tx.put_document(a_document(2))
+            tx.put_document(a_document(1, version=2, body={}))
+            tx.drop_document(1)
+            raise ZeroDivisionError
+        assert tx.documents(DocumentQuery(kind="compute.instance")) == [a_document(1)]
+
+
+def test_the_past_is_forgotten(store: Store) -> None:
+    """Operations of years would fill the disk; or what still stands would be forgotten."""
+    with store.begin() as tx:
+        tx.put_document(a_document(1))
+        tx.put_document(a_document(2, ended_at=50))
+        tx.put_document(a_document(3, ended_at=60))
+        assert tx.forget_before(60, limit=10) == 1
+        assert [d.id for d in tx.documents(DocumentQuery(kind="compute.instance"))] == [1, 3]
