@@ -69,6 +69,7 @@ class Call(Generic[B, Q]):
 class Method:
     """One thing the API can do.
 
+    `request` is a struct, or `dict` where the handler itself reads any JSON object by a form of its own.
     `role` is what the caller needs at least. A method that `streams` has a handler giving an async
     iterator of bytes; any other gives a value of `response` (None: an empty object) and may block.
     """
@@ -79,7 +80,7 @@ class Method:
     summary: str
     handler: Callable[[Call[Any, Any]], Any]
     role: Role = Role.VIEWER
-    request: type[msgspec.Struct] | None = None
+    request: type[msgspec.Struct] | type[dict[str, Any]] | None = None
     response: type[msgspec.Struct] | None = None
     query: type[Query] = NoQuery
     idempotent: bool = False
@@ -199,7 +200,7 @@ def split_template(path: str) -> tuple[list[str], str]:
 
 def _compile(method: Method) -> Route:
     body_optional = True
-    if method.request is not None:
+    if method.request is not None and issubclass(method.request, msgspec.Struct):
         body_optional = not any(f.required for f in msgspec.structs.fields(method.request))
     fields = msgspec.structs.fields(method.query)
     return Route(

@@ -97,7 +97,7 @@ def _operation(method: Method, schema_of: dict[Any, Any]) -> dict[str, Any]:
         },
         "x-dws-role": method.role.value,
     }
-    if method.request is not None:
+    if method.request is not None and issubclass(method.request, msgspec.Struct):
         needed = any(f.required for f in msgspec.structs.fields(method.request))
         operation["requestBody"] = {
             "required": needed,

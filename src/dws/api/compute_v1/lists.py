@@ -75,7 +75,7 @@ def aggregated(
     scope, path = scope_of(call), f"aggregated/{collection}"
     everything = [(where, item) for where, items in by_scope.items() for item in items]
     found, token = _page(call, path, everything, fields)
-    items: dict[str, dict[str, Any]] = {where: {"warning": _nothing_in(where)} for where in by_scope}
+    items: dict[str, dict[str, Any]] = {where: {"warning": nothing_in(where)} for where in by_scope}
     for where, item in found:
         items[where].pop("warning", None)
         items[where].setdefault(collection, []).append(item)
@@ -113,7 +113,8 @@ def _page(
     return found[:size], token
 
 
-def _nothing_in(where: str) -> wire.Warning:
+def nothing_in(where: str) -> wire.Warning:
+    """Why a scope has nothing on a page."""
     return wire.Warning(
         code="NO_RESULTS_ON_PAGE",
         message=f"There are no results for scope '{where}' on this page.",

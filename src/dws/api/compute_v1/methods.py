@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from dws.api.compute_v1 import catalog
+from dws.api.compute_v1 import catalog, operations, templates
 
-METHODS: Final = (*catalog.METHODS,)
+METHODS: Final = (*catalog.METHODS, *operations.METHODS, *templates.METHODS)

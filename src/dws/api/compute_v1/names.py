@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dws.api.method import Call
-from dws.model.errors import NotFound
+from dws.model.errors import AlreadyExists, InvalidArgument, NotFound
 from dws.model.names import check_project
 
+_NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 ROOT: Final = "/compute/{version=v1|beta|alpha}/projects/{project}"
 
 
@@ -29,6 +32,43 @@ class Scope:
     def not_found(self, path: str) -> NotFound:
         """The error for what is not there, in the words clients look for."""
         return NotFound(f"The resource 'projects/{self.project}/{path}' was not found")
+
+    def exists(self, path: str) -> AlreadyExists:
+        """The error for what is there already."""
+        return AlreadyExists(f"The resource 'projects/{self.project}/{path}' already exists")
+
+
+def check_resource_name(name: object, field: str = "resource.name") -> str:
+    """A resource's name as RFC 1035 has it. Raises InvalidArgument."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidArgument(
+            f"Invalid value for field '{field}': '{name}'. Must be a match of regex "
+            "'(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'",
+            field=field,
+        )
+    return name
+
+
+def below_project(reference: str, default_scope: str = "") -> str:
+    """The path below its project that a reference means, in whichever of its shapes: a URL of any host and
+    version, `projects/P/zones/Z/…`, `zones/Z/…`, or a bare name, which is below `default_scope`."""
+    head, found, tail = reference.rpartition("projects/")
+    if found:
+        return tail.partition("/")[2]
+    del head
+    if reference.startswith(("zones/", "regions/", "global/")):
+        return reference
+    return f"{default_scope}/{reference}" if default_scope else reference
+
+
+def last(reference: str) -> str:
+    """The last part of a reference: the bare name of what it means."""
+    return reference.rstrip("/").rpartition("/")[2]
+
+
+def fingerprint(version: int) -> str:
+    """A version as clients carry it back: base64."""
+    return base64.b64encode(version.to_bytes(8, "big")).decode()
 
 
 def scope_of(call: Call[Any, Any]) -> Scope:

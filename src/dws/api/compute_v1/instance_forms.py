@@ -1,0 +1,107 @@
+"""The forms of what instances are made like: shared by templates, instances and bulk inserts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dws.api.compute_v1.forms import (
+    DURATION,
+    OUTPUT_ONLY,
+    Form,
+    Kind,
+    anything,
+    boolean,
+    int32,
+    many,
+    named,
+    text,
+    words,
+)
+
+MODELS: Final = ("FLEX_START", "RESERVATION_BOUND", "SPOT", "STANDARD")
+SCHEDULING: Final = Form(
+    {
+        "provisioningModel": words(*MODELS),
+        "maxRunDuration": DURATION,
+        "terminationTime": text,
+        "instanceTerminationAction": words("DELETE", "STOP"),
+        "onHostMaintenance": words("MIGRATE", "TERMINATE"),
+        "automaticRestart": boolean,
+        "preemptible": boolean,
+        "requestValidForDuration": DURATION,
+        "availabilityDomain": int32,
+        "gracefulShutdown": anything,
+        "hostErrorTimeoutSeconds": int32,
+        "localSsdRecoveryTimeout": DURATION,
+        "locationHint": text,
+        "minNodeCpus": int32,
+        "nodeAffinities": many(anything),
+        "onInstanceStopAction": anything,
+        "skipGuestOsShutdown": boolean,
+        "maintenanceInterval": text,
+    }
+)
+AFFINITY: Final = Form(
+    {
+        "consumeReservationType": words(
+            "ANY_RESERVATION", "NO_RESERVATION", "SPECIFIC_RESERVATION", "UNSPECIFIED"
+        ),
+        "key": text,
+        "values": many(text),
+    }
+)
+METADATA: Final = Form(
+    {"items": many(Form({"key": text, "value": text}))}, ignored=frozenset({"kind", "fingerprint"})
+)
+ACCELERATOR: Final = Form({"acceleratorType": text, "acceleratorCount": int32})
+_SHARED: Final[dict[str, Kind]] = {
+    "description": text,
+    "machineType": text,
+    "scheduling": SCHEDULING,
+    "reservationAffinity": AFFINITY,
+    "metadata": METADATA,
+    "labels": named(text),
+    "guestAccelerators": many(ACCELERATOR),
+    "minCpuPlatform": text,
+    "tags": Form({"items": many(text)}, ignored=frozenset({"fingerprint"})),
+    "canIpForward": boolean,
+    "disks": many(anything),
+    "networkInterfaces": many(anything),
+    "serviceAccounts": many(anything),
+    "shieldedInstanceConfig": anything,
+    "confidentialInstanceConfig": anything,
+    "displayDevice": anything,
+    "advancedMachineFeatures": anything,
+    "networkPerformanceConfig": anything,
+    "privateIpv6GoogleAccess": text,
+    "keyRevocationActionType": text,
+    "workloadIdentityConfig": anything,
+}
+PROPERTIES: Final = Form(_SHARED | {"resourceManagerTags": named(text), "resourcePolicies": many(text)})
+"""A template's or bulk insert's properties of an instance."""
+INSTANCE: Final = Form(
+    _SHARED
+    | {
+        "name": text,
+        "hostname": text,
+        "deletionProtection": boolean,
+        "eraseWindowsVssSignature": boolean,
+        "resourcePolicies": many(text),
+        "params": Form({"resourceManagerTags": named(text), "requestValidForDuration": DURATION}),
+        "instanceEncryptionKey": anything,
+        "sourceMachineImage": text,
+        "sourceMachineImageEncryptionKey": anything,
+    },
+    ignored=OUTPUT_ONLY
+    | {
+        "labelFingerprint",
+        "resourceStatus",
+        "lastStartTimestamp",
+        "lastStopTimestamp",
+        "cpuPlatform",
+        "startRestricted",
+        "statusMessage",
+        "satisfiesPzs",
+    },
+)
+"""An instance by itself."""

@@ -1,0 +1,223 @@
+"""Operations: the answer to every change, and what may be asked of one later.
+
+An operation is a document. Most are done as soon as they are accepted; one that stands for a request (the
+creation of an instance) is as far as that request is, read from it whenever somebody asks. Repeating a call
+with its requestId answers with the operation it was answered with before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from dws.api.compute_v1 import documents
+from dws.api.compute_v1.documents import Called
+from dws.api.compute_v1.names import ROOT, Scope, scope_of
+from dws.api.method import Call, Method
+from dws.engine.ports import Reader
+from dws.engine.write import Write
+from dws.model.access import Role
+from dws.model.document import Document
+from dws.model.errors import Conflict
+from dws.model.names import DocumentId
+from dws.model.request import CapacityRequest, RequestState
+from dws.wire.timefmt import format_instant
+
+KIND: Final = "compute.operation"
+WAIT_S: Final = 20.0
+WAITS: Final = 20
+_FAILED: Final = frozenset({RequestState.FAILED, RequestState.EXPIRED, RequestState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What an operation did: its `type` (`insert`, `delete`, …), the path of its target below the project,
+    and the target's id. `request` is the one whose delivery it waits for, 0 for none; `group` what several
+    operations of one call share."""
+
+    type: str
+    target: str
+    target_id: int
+    request: int = 0
+    group: str = ""
+    error: tuple[str, str] | None = None
+
+
+def run(call: Call[Any, Any], scope: str, act: Callable[[Write], Change]) -> dict[str, Any]:
+    """Make a change in `scope` (`global`, `zones/Z`, `regions/R`), once for each requestId, and answer with
+    its operation."""
+    engine, who = call.engine, call.who
+    name, digest = _name_of(call)
+
+    def work(w: Write) -> Document:
+        if name:
+            before = w.tx.document_named(KIND, call.project, scope, name)
+            if before is not None:
+                if before.body["call"] != digest:
+                    raise Conflict(
+                        f"requestId '{call.call_id}' was used for another call", reason="requestIdReused"
+                    )
+                return before
+        return record(w, call, scope, act(w), name=name, digest=digest)
+
+    done = engine.transact(who, work, call.call_id)
+    with engine.reading() as reader:
+        return shown(scope_of(call), reader, done)
+
+
+def record(
+    w: Write, call: Call[Any, Any], scope: str, change: Change, *, name: str = "", digest: str = ""
+) -> Document:
+    """Keep the operation of a change."""
+    number = w.ids.next(w.now)
+    kept = Document(
+        id=DocumentId(number),
+        kind=KIND,
+        project=call.project,
+        scope=scope,
+        name=name or f"operation-{number}",
+        created_at=w.now,
+        request=change.request,
+        ended_at=w.now,
+        body={
+            "type": change.type,
+            "target": change.target,
+            "targetId": str(change.target_id),
+            "user": call.who.name,
+            "group": change.group,
+            "call": digest,
+            "error": list(change.error) if change.error else None,
+        },
+    )
+    w.tx.put_document(kept)
+    return kept
+
+
+def _name_of(call: Call[Any, Any]) -> tuple[str, str]:
+    """The operation's name for a call with a requestId, and what the call says; empty without one."""
+    if not call.call_id:
+        return "", ""
+    key = f"{call.who.name}\0{call.call_id}".encode()
+    said = msgspec.json.encode([call.path, call.body], order="sorted")
+    return f"operation-{hashlib.sha256(key).hexdigest()[:32]}", hashlib.sha256(said).hexdigest()[:32]
+
+
+def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:
+    """An operation as clients see it."""
+    body = kept.body
+    request = reader.request(kept.request) if kept.request else None
+    path = f"{kept.scope}/operations/{kept.name}"
+    found: dict[str, Any] = {
+        "kind": "compute#operation",
+        "id": str(kept.id),
+        "name": kept.name,
+        "operationType": body["type"],
+        "targetLink": scope.link(body["target"]),
+        "targetId": body["targetId"],
+        "status": "DONE",
+        "progress": 100,
+        "user": body["user"],
+        "insertTime": format_instant(kept.created_at),
+        "startTime": format_instant(kept.created_at),
+        "selfLink": scope.link(path),
+    }
+    where, _, place = kept.scope.partition("/")
+    if place:
+        found[where.removesuffix("s")] = scope.link(kept.scope)
+    if body["group"]:
+        found["operationGroupId"] = body["group"]
+    error = tuple(body["error"]) if body["error"] else None
+    if request is not None and not was_delivered(request):
+        if request.state not in _FAILED:
+            return found | {"status": "RUNNING", "progress": 0}
+        error = _why(request)
+    found["endTime"] = format_instant(request.ended_at if error and request else kept.created_at)
+    return found | (_failed(*error) if error else {})
+
+
+def was_delivered(request: CapacityRequest) -> bool:
+    """Whether the whole gang has been there at least once."""
+    return request.grant is not None and request.grant.delivered_at > 0
+
+
+def _why(request: CapacityRequest) -> tuple[str, str]:
+    if request.state is RequestState.CANCELLED:
+        return "OPERATION_CANCELED_BY_USER", "The instance was deleted before it could be created."
+    zone = ", ".join(request.demand.alternatives[0].locations)
+    said = request.end_message or request.last_failure or "there was no free capacity in time"
+    return (
+        "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS",
+        f"The zone '{zone}' does not have enough resources available to fulfill the request: {said}",
+    )
+
+
+def _failed(code: str, message: str) -> dict[str, Any]:
+    return {
+        "error": {"errors": [{"code": code, "message": message}]},
+        "httpErrorStatusCode": 503 if code.startswith("ZONE_RESOURCE") else 409,
+        "httpErrorMessage": "SERVICE UNAVAILABLE" if code.startswith("ZONE_RESOURCE") else "CONFLICT",
+    }
+
+
+# --- what may be asked of one -----------------------------------------------------------------
+
+
+def get(call: Called) -> dict[str, Any]:
+    """One operation."""
+    scope, where, name = scope_of(call), documents.where(call), call.path["operation"]
+    with call.engine.reading() as reader:
+        kept = reader.document_named(KIND, scope.project, where, name)
+        if kept is None:
+            raise scope.not_found(f"{where}/operations/{name}")
+        return shown(scope, reader, kept)
+
+
+def wait(call: Called) -> dict[str, Any]:
+    """One operation, once it is done; as it is when that takes longer than a client waits."""
+    engine = call.engine
+    for _ in range(WAITS):
+        seen = engine.last_seq()
+        answer = get(call)
+        if answer["status"] == "DONE" or engine.is_virtual:
+            return answer
+        engine.wait_for_events(seen, WAIT_S / WAITS)
+    return get(call)
+
+
+def delete(call: Called) -> None:
+    """Forget an operation; what it did stays."""
+    scope, where, name = scope_of(call), documents.where(call), call.path["operation"]
+
+    def work(w: Write) -> None:
+        kept = w.tx.document_named(KIND, scope.project, where, name)
+        if kept is None:
+            raise scope.not_found(f"{where}/operations/{name}")
+        w.tx.drop_document(kept.id)
+
+    call.engine.transact(call.who, work)
+
+
+_LIST: Final = documents.Collection(kind=KIND, name="operations", word="operation", show=shown)
+METHODS: Final = (
+    *documents.reads(_LIST, get, scopes=("zones/{zone}", "regions/{region}", "global")),
+    *(
+        Method(
+            id=f"compute.{title}Operations.{verb}",
+            verb=http,
+            path=f"{ROOT}/{where}/operations/{{operation}}{tail}",
+            summary=summary,
+            role=role,
+            lenient=True,
+            handler=handler,
+        )
+        for title, where in (("zone", "zones/{zone}"), ("region", "regions/{region}"), ("global", "global"))
+        for verb, http, tail, summary, role, handler in (
+            ("wait", "POST", "/wait", "Wait until an operation is done.", Role.VIEWER, wait),
+            ("delete", "DELETE", "", "Forget an operation.", Role.USER, delete),
+        )
+    ),
+)
