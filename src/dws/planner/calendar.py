@@ -502,7 +502,7 @@ class PoolCalendar:
         first = kernels.row_at(self._times, self._rows, start)
         last = max(first + 1, int(np.searchsorted(self._times[: self._rows], end)))
         rows = self._free[first:last]
-        return int((rows if parts is None else rows[:, [p.cell for p in parts]]).min())
+        return int(np.min(rows if parts is None else rows[:, [p.cell for p in parts]]))
 
     def longest(self, start: int, parts: tuple[Part, ...], limit_s: int) -> int:
         """For how many seconds from `start`, at most `limit_s`, the parts' counts stay free."""
