@@ -422,7 +422,8 @@ class PoolCalendar:
 
     def idle_in_groups(self, within: str | None) -> list[int]:
         """How many idle units each group of a level has."""
-        return [sum(self._idle[c] for c in group) for group in self.pool.groups(within)]
+        idle = self._idle.__getitem__
+        return [sum(map(idle, group)) for group in self.pool.groups(within)]
 
     def free_to(self, cell: int, now: int, end: int) -> list[int]:
         """The idle units of a cell on which no maintenance begins before `end`; first those on which one
