@@ -108,7 +108,9 @@ class SimulatedBackend:
                 m for i in order.instances if (m := self._machines.get((order.key, i.rank))) is not None
             ]
             if self.faults.lie_about_releases and not hard:
-                self._log += [m.running for m in there]
+                for machine in there:  # seen running, it gives the lie away, also to who asks later
+                    machine.state = "running" if machine.state == "booting" else machine.state
+                    self._log.append(machine.running)
                 return Delivery(state=DeliveryState.DELIVERED)
             if there and self.faults.lose_releases and not hard:
                 return Delivery(state=DeliveryState.UNDER_WAY)
