@@ -18,6 +18,12 @@ from dws.api.compute_v1.forms import (
     words,
 )
 
+
+def carried(*names: str) -> dict[str, Kind]:
+    """Fields that mean nothing here: kept, and given back."""
+    return dict.fromkeys(names, anything)
+
+
 MODELS: Final = ("FLEX_START", "RESERVATION_BOUND", "SPOT", "STANDARD")
 SCHEDULING: Final = Form(
     {
@@ -40,6 +46,18 @@ SCHEDULING: Final = Form(
         "skipGuestOsShutdown": boolean,
         "maintenanceInterval": text,
     }
+    | carried(
+        "currentCpus",
+        "currentMemoryMb",
+        "exposeHostTopology",
+        "latencyTolerant",
+        "maintenanceFreezeDurationHours",
+        "preemptionNoticeDuration",
+        "protectionTier",
+        "shutdownTimeout",
+        "vsockMode",
+        "windowsLicenseOptimizationMode",
+    )
 )
 AFFINITY: Final = Form(
     {
@@ -68,15 +86,24 @@ _SHARED: Final[dict[str, Kind]] = {
     "disks": many(anything),
     "networkInterfaces": many(anything),
     "serviceAccounts": many(anything),
-    "shieldedInstanceConfig": anything,
-    "confidentialInstanceConfig": anything,
-    "displayDevice": anything,
-    "advancedMachineFeatures": anything,
-    "networkPerformanceConfig": anything,
     "privateIpv6GoogleAccess": text,
     "keyRevocationActionType": text,
-    "workloadIdentityConfig": anything,
-}
+} | carried(
+    "advancedMachineFeatures",
+    "confidentialInstanceConfig",
+    "displayDevice",
+    "identity",
+    "identityCertificate",
+    "localSsdEncryptionMode",
+    "networkPerformanceConfig",
+    "partnerMetadata",
+    "postKeyRevocationActionType",
+    "secureTags",
+    "serviceIntegrationSpecs",
+    "shieldedInstanceConfig",
+    "shieldedVmConfig",
+    "workloadIdentityConfig",
+)
 PROPERTIES: Final = Form(_SHARED | {"resourceManagerTags": named(text), "resourcePolicies": many(text)})
 """A template's or bulk insert's properties of an instance."""
 INSTANCE: Final = Form(
@@ -91,6 +118,8 @@ INSTANCE: Final = Form(
         "instanceEncryptionKey": anything,
         "sourceMachineImage": text,
         "sourceMachineImageEncryptionKey": anything,
+        "managementInterfaces": anything,
+        "shieldedInstanceIntegrityPolicy": anything,
     },
     ignored=OUTPUT_ONLY
     | {
@@ -101,7 +130,12 @@ INSTANCE: Final = Form(
         "cpuPlatform",
         "startRestricted",
         "statusMessage",
+        "lastSuspendedTimestamp",
+        "preservedStateSizeGb",
+        "satisfiesPzi",
         "satisfiesPzs",
+        "shieldedVmIntegrityPolicy",
+        "upcomingMaintenance",
     },
 )
 """An instance by itself."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dws.api.compute_v1 import documents, operations
 from dws.api.compute_v1.documents import Body, Called
-from dws.api.compute_v1.forms import OUTPUT_ONLY, Form, required, text
+from dws.api.compute_v1.forms import OUTPUT_ONLY, Form, anything, required, text
 from dws.api.compute_v1.instance_forms import PROPERTIES
 from dws.api.compute_v1.names import ROOT, Scope, below_project, check_resource_name, last, scope_of
 from dws.api.method import Method
@@ -25,6 +25,7 @@ FORM: Final = Form(
         "description": text,
         "properties": PROPERTIES,
         "sourceInstance": text,
+        "sourceInstanceParams": anything,
     },
     ignored=OUTPUT_ONLY,
 )
