@@ -25,27 +25,28 @@ def carried(*names: str) -> dict[str, Kind]:
 
 
 MODELS: Final = ("FLEX_START", "RESERVATION_BOUND", "SPOT", "STANDARD")
+_SCHEDULING: Final[dict[str, Kind]] = {
+    "provisioningModel": words(*MODELS),
+    "maxRunDuration": DURATION,
+    "terminationTime": text,
+    "instanceTerminationAction": words("DELETE", "STOP"),
+    "onHostMaintenance": words("MIGRATE", "TERMINATE"),
+    "automaticRestart": boolean,
+    "preemptible": boolean,
+    "requestValidForDuration": DURATION,
+    "availabilityDomain": int32,
+    "gracefulShutdown": anything,
+    "hostErrorTimeoutSeconds": int32,
+    "localSsdRecoveryTimeout": DURATION,
+    "locationHint": text,
+    "minNodeCpus": int32,
+    "nodeAffinities": many(anything),
+    "onInstanceStopAction": anything,
+    "skipGuestOsShutdown": boolean,
+    "maintenanceInterval": text,
+}
 SCHEDULING: Final = Form(
-    {
-        "provisioningModel": words(*MODELS),
-        "maxRunDuration": DURATION,
-        "terminationTime": text,
-        "instanceTerminationAction": words("DELETE", "STOP"),
-        "onHostMaintenance": words("MIGRATE", "TERMINATE"),
-        "automaticRestart": boolean,
-        "preemptible": boolean,
-        "requestValidForDuration": DURATION,
-        "availabilityDomain": int32,
-        "gracefulShutdown": anything,
-        "hostErrorTimeoutSeconds": int32,
-        "localSsdRecoveryTimeout": DURATION,
-        "locationHint": text,
-        "minNodeCpus": int32,
-        "nodeAffinities": many(anything),
-        "onInstanceStopAction": anything,
-        "skipGuestOsShutdown": boolean,
-        "maintenanceInterval": text,
-    }
+    _SCHEDULING
     | carried(
         "currentCpus",
         "currentMemoryMb",
@@ -72,7 +73,7 @@ METADATA: Final = Form(
     {"items": many(Form({"key": text, "value": text}))}, ignored=frozenset({"kind", "fingerprint"})
 )
 ACCELERATOR: Final = Form({"acceleratorType": text, "acceleratorCount": int32})
-_SHARED: Final[dict[str, Kind]] = {
+_READ: Final[dict[str, Kind]] = {
     "description": text,
     "machineType": text,
     "scheduling": SCHEDULING,
@@ -88,7 +89,8 @@ _SHARED: Final[dict[str, Kind]] = {
     "serviceAccounts": many(anything),
     "privateIpv6GoogleAccess": text,
     "keyRevocationActionType": text,
-} | carried(
+}
+_SHARED: Final[dict[str, Kind]] = _READ | carried(
     "advancedMachineFeatures",
     "confidentialInstanceConfig",
     "displayDevice",
