@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from dws.model.errors import InvalidArgument
-from dws.model.time import FOREVER
+from dws.model.time import DAY, FOREVER
 
 UNTIL_END: Final = 0
 """The duration of a run inside a reservation that lasts to the reservation's end."""
+OPEN_ENDED_S: Final = 10 * 365 * DAY
+"""The duration of a run without an end of its own: until somebody gives it back."""
 NO_RESERVATION: Final = 0
 ANY_RESERVATION: Final = -1
 

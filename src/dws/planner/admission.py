@@ -6,7 +6,7 @@ Everything that could never start is refused here, naming the field, the value a
 from __future__ import annotations
 
 from dws.model.booking import Booking
-from dws.model.demand import Alternative, Demand
+from dws.model.demand import OPEN_ENDED_S, Alternative, Demand
 from dws.model.errors import InvalidArgument, NeverFits, PermissionDenied
 from dws.model.reservation import Reservation
 from dws.model.topology import Fleet, Pool
@@ -92,6 +92,8 @@ def check_inside(
 
 def _bounds(alternative: Alternative, options: PolicyOptions, where: str) -> None:
     low, high = options.run_duration_min_s, options.run_duration_max_s
+    if options.open_ended and alternative.duration_s == OPEN_ENDED_S:
+        return
     if not low <= alternative.duration_s <= high:
         raise InvalidArgument(
             f"{where}duration: {alternative.duration_s} s is outside the allowed {low} s … {high} s",

@@ -15,7 +15,8 @@ from dws.model.time import DAY, HOUR, MINUTE
 class PolicyOptions:
     """The owner's policy.
 
-    Admission: `run_duration_min_s` … `run_duration_max_s` bound the run; `never_fits` says what to do
+    Admission: `run_duration_min_s` … `run_duration_max_s` bound the run; `open_ended` says whether a run
+    without an end of its own (`OPEN_ENDED_S`) may be asked for all the same; `never_fits` says what to do
     with what the empty fleet could not hold (`refuse`, or `wait` for the fleet to grow).
 
     Planning: the first `protected_depth` requests in line are promised their earliest fit, the others
@@ -44,6 +45,7 @@ class PolicyOptions:
 
     run_duration_min_s: int = 1
     run_duration_max_s: int = 7 * DAY
+    open_ended: bool = True
     never_fits: Literal["refuse", "wait"] = "refuse"
     instances_max: int = 4096
 
