@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.api.served import Served
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,41 +14,6 @@ pytestmark = [
 ]
 
 Gcloud = Callable[..., Any]
-
-
-@pytest.fixture
-def gcloud(served: Served, tmp_path: Path) -> Gcloud:
-    """Runs `gcloud … --format=json` with a configuration of its own and no way to another server."""
-    nowhere = "http://127.0.0.1:9/"
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "CLOUDSDK_CONFIG": str(tmp_path / "gcloud"),
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": f"{served.address}/",
-        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
-        "CLOUDSDK_CORE_PROJECT": "research",
-        "CLOUDSDK_CORE_DISABLE_PROMPTS": "true",
-        "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
-        "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
-        "HTTPS_PROXY": nowhere,
-        "NO_PROXY": "127.0.0.1",
-    }
-
-    def run(*words: str, fails: bool = False, plain: bool = False) -> Any:
-        done = subprocess.run(
-            ["gcloud", *words, "--format=json"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=110,
-            check=False,
-        )
-        assert (done.returncode != 0) is fails, done.stderr
-        if fails:
-            return done.stderr
-        return done.stdout if plain else json.loads(done.stdout)
-
-    return run
 
 
 def test_zones_are_listed(gcloud: Gcloud) -> None:
