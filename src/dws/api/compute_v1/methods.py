@@ -9,6 +9,7 @@ from dws.api.compute_v1 import (
     group_instances,
     groups,
     images,
+    instances,
     operations,
     resize_requests,
     templates,
@@ -21,5 +22,6 @@ METHODS: Final = (
     *templates.METHODS,
     *groups.METHODS,
     *group_instances.METHODS,
+    *instances.METHODS,
     *resize_requests.METHODS,
 )

@@ -1,0 +1,170 @@
+"""Instances by themselves: made, read and removed. Each stands for a request for one machine.
+
+A FLEX_START instance waits for its machine as long as its owner said; any other starts now or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dws.api.compute_v1 import documents, operations, vm
+from dws.api.compute_v1.documents import Body, Called
+from dws.api.compute_v1.forms import invalid, required, seconds
+from dws.api.compute_v1.instance_forms import INSTANCE
+from dws.api.compute_v1.names import ROOT, check_resource_name, last, scope_of
+from dws.api.method import Method
+from dws.engine import requests
+from dws.engine.commands import Release, Submit
+from dws.engine.ports import Reader
+from dws.engine.write import Write
+from dws.model.access import Role
+from dws.model.demand import OPEN_ENDED_S, Alternative, Demand
+from dws.model.document import Document
+from dws.model.errors import FailedPrecondition
+from dws.model.names import derive_name
+from dws.model.request import RequestState
+
+FLEX_WAIT_S: Final = 90
+FLEX_WAIT_MIN_S: Final = 90
+FLEX_WAIT_MAX_S: Final = 7_200
+NOW_S: Final = 2
+"""How long what must start now may take to: the planner's next look lies within it."""
+
+
+def insert(call: Called) -> dict[str, Any]:
+    """Make an instance. Its operation runs until the machine is there."""
+    scope, place, zone = scope_of(call), documents.where(call), call.path["zone"]
+    properties = INSTANCE.read(call.body)
+    name = check_resource_name(properties.pop("name", None))
+    path = f"{place}/instances/{name}"
+    demand, wait_s = _demand(call, properties, zone)
+
+    def work(w: Write) -> operations.Change:
+        before = w.tx.document_named(vm.KIND, scope.project, place, name)
+        if before is not None:
+            if vm.status(before, w.tx.request(before.request)) is not None:
+                raise scope.exists(path)
+            w.tx.drop_document(before.id)
+        command = Submit(
+            project=scope.project,
+            name=derive_name(f"vm-{name}", f"{w.ids.next(w.now):x}"),
+            demand=demand,
+            wait_s=wait_s,
+            labels=properties.get("labels", {}),
+        )
+        (request,) = requests.submit(w, call.who, command)
+        kept = vm.keep(w, scope.project, place, name, properties, request=request.id, rank=0)
+        return operations.Change(type="insert", target=path, target_id=kept.id, request=request.id)
+
+    return operations.run(call, place, work)
+
+
+def _demand(call: Called, properties: dict[str, Any], zone: str) -> tuple[Demand, int]:
+    """What an instance asks for, and how long it may wait, in seconds. Raises InvalidArgument."""
+    if not properties.get("machineType"):
+        raise required("machineType")
+    shape, scheduling = last(properties["machineType"]), properties.get("scheduling", {})
+    fleet = call.engine.declared_fleet(call.who)
+    if all(pool.shape.name != shape for pool in fleet.pools_in((zone,))):
+        why = f"Machine type with name '{shape}' does not exist in zone '{zone}'."
+        raise invalid("machineType", properties["machineType"], why)
+    affinity = properties.get("reservationAffinity", {}).get("consumeReservationType")
+    if affinity == "SPECIFIC_RESERVATION" or scheduling.get("provisioningModel") == "RESERVATION_BOUND":
+        raise invalid(
+            "reservationAffinity", affinity, "An instance by itself cannot use a reservation here yet."
+        )
+    flex = scheduling.get("provisioningModel") == "FLEX_START"
+    run_s = seconds(scheduling.get("maxRunDuration"))
+    if flex and run_s is None:
+        raise required("scheduling.maxRunDuration")
+    if scheduling.get("terminationTime"):
+        raise invalid(
+            "scheduling.terminationTime", scheduling["terminationTime"], "Say maxRunDuration instead."
+        )
+    if run_s is not None and run_s < 1:
+        raise invalid("scheduling.maxRunDuration.seconds", run_s, "At least 1 second is needed.")
+    one = Alternative(shape=shape, count=1, duration_s=run_s or OPEN_ENDED_S, locations=(zone,))
+    return Demand(alternatives=(one,)), _wait(properties) if flex else NOW_S
+
+
+def _wait(properties: dict[str, Any]) -> int:
+    """How long a FLEX_START instance may wait, in seconds. Raises InvalidArgument."""
+    asked = properties.get("params", {}).get("requestValidForDuration")
+    asked = asked or properties.get("scheduling", {}).get("requestValidForDuration")
+    wait_s = seconds(asked)
+    if wait_s is None:
+        return FLEX_WAIT_S
+    if wait_s and not FLEX_WAIT_MIN_S <= wait_s <= FLEX_WAIT_MAX_S:
+        why = f"It must be 0, or {FLEX_WAIT_MIN_S} to {FLEX_WAIT_MAX_S} seconds."
+        raise invalid("params.requestValidForDuration", wait_s, why)
+    return wait_s or NOW_S
+
+
+def look_up(reader: Reader, call: Called) -> Document:
+    """The instance a path names. Raises NotFound in the words clients look for."""
+    scope, place, name = scope_of(call), documents.where(call), call.path["instance"]
+    zone = call.engine.declared_fleet(call.who).zone(call.path["zone"])
+    region = zone.region if zone is not None else ""
+    kept = vm.find(reader, scope.project, call.path["zone"], region, name)
+    if kept is None or vm.shown(scope, reader, kept) is None:
+        raise scope.not_found(f"{place}/instances/{name}")
+    return kept
+
+
+def get(call: Called) -> dict[str, Any]:
+    """One instance."""
+    with call.engine.reading() as reader:
+        found = vm.shown(scope_of(call), reader, look_up(reader, call))
+        assert found is not None
+        return found
+
+
+def delete(call: Called) -> dict[str, Any]:
+    """Remove an instance, and give back what it holds."""
+    place = documents.where(call)
+
+    def work(w: Write) -> operations.Change:
+        kept = look_up(w.tx, call)
+        path = vm.path_of(kept, w.tx.request(kept.request))
+        if kept.body["group"]:
+            why = "it belongs to a group; delete it there (deleteInstances)"
+            raise FailedPrecondition(
+                f"The resource '{path}' cannot be deleted: {why}.", reason="resourceNotReady"
+            )
+        _give_back(w, call, kept)
+        w.tx.drop_document(kept.id)
+        return operations.Change(type="delete", target=path, target_id=kept.id)
+
+    return operations.run(call, place, work)
+
+
+def _give_back(w: Write, call: Called, kept: Document) -> None:
+    """Nobody wants its machine any more."""
+    request = w.tx.request(kept.request)
+    if request is None or request.state.is_terminal or request.state is RequestState.ENDING:
+        return
+    if request.state is RequestState.ACTIVE:
+        requests.release(w, call.who, Release(project=request.project, name=str(request.id)))
+    else:
+        requests.cancel(w, call.who, request.project, str(request.id))
+
+
+METHODS: Final = (
+    *documents.reads(vm.COLLECTION, get, scopes=("zones/{zone}",)),
+    *(
+        Method(
+            id=f"compute.instances.{name}",
+            verb=verb,
+            path=f"{ROOT}/zones/{{zone}}/instances{tail}",
+            summary=summary,
+            role=Role.USER,
+            request=request,
+            lenient=True,
+            handler=handler,
+        )
+        for name, verb, tail, summary, request, handler in (
+            ("insert", "POST", "", "Make an instance.", Body, insert),
+            ("delete", "DELETE", "/{instance}", "Remove an instance.", None, delete),
+        )
+    ),
+)

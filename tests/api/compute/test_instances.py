@@ -1,0 +1,85 @@
+"""Instances by themselves through the Compute door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.api.served import Served
+from tests.conformance.compute.schema import faults
+
+ZONE = "/compute/v1/projects/research/zones/us-central1-a"
+VMS = f"{ZONE}/instances"
+FLEX = {
+    "provisioningModel": "FLEX_START",
+    "maxRunDuration": {"seconds": 3600},
+    "instanceTerminationAction": "DELETE",
+}
+
+
+def insert(
+    served: Served, name: str, scheduling: dict[str, Any] | None = None, **more: Any
+) -> httpx2.Response:
+    machine = "zones/us-central1-a/machineTypes/a3-highgpu-8g"
+    body = {"name": name, "machineType": machine, "scheduling": scheduling or {}} | more
+    return served.owner.post(VMS, json=body)
+
+
+def test_an_instance_runs_as_it_was_asked_for_until_its_end(fresh: Served) -> None:
+    """It would run under another model than its owner pays for, or for ever."""
+    done = insert(fresh, "v1", FLEX, labels={"team": "x"}).json()
+    assert faults("v1", "Operation", done) == []
+    fresh.advance("5m")
+    found = fresh.owner.get(f"{VMS}/v1").json()
+    assert faults("v1", "Instance", found) == []
+    assert (found["status"], found["scheduling"]["provisioningModel"]) == ("RUNNING", "FLEX_START")
+    assert found["labels"] == {"team": "x"}
+    assert fresh.owner.get(VMS).json()["items"] == [found]
+    assert fresh.owner.get(f"{ZONE}/operations/{done['name']}").json()["status"] == "DONE"
+    fresh.advance("2h")
+    assert fresh.owner.get(f"{VMS}/v1").status_code == 404
+
+
+def test_an_ordinary_instance_runs_until_it_is_deleted(fresh: Served) -> None:
+    """It would end by itself; or go on holding its machine when nobody wants it."""
+    insert(fresh, "v1")
+    fresh.advance("20d")
+    assert fresh.owner.get(f"{VMS}/v1").json()["status"] == "RUNNING"
+    assert insert(fresh, "v1").status_code == 409
+    assert fresh.owner.delete(f"{VMS}/v1").json()["status"] == "DONE"
+    assert fresh.owner.get(f"{VMS}/v1").status_code == 404
+    assert insert(fresh, "v1").status_code == 200
+
+
+def test_what_cannot_start_fails_its_operation(fresh: Served) -> None:
+    """A client would wait for ever, or take a failure for an instance."""
+    fresh.submit("all", alternatives=[{"accelerators": "h100:32", "duration": "4h"}])
+    now, flex = insert(fresh, "now").json(), insert(fresh, "flex", FLEX).json()
+    fresh.advance("10s")
+    failed = fresh.owner.get(f"{ZONE}/operations/{now['name']}").json()
+    assert failed["error"]["errors"][0]["code"] == "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
+    assert fresh.owner.get(f"{VMS}/now").status_code == 404
+    assert fresh.owner.get(f"{VMS}/flex").json()["status"] == "PENDING"
+    fresh.advance("2m")
+    assert "error" in fresh.owner.get(f"{ZONE}/operations/{flex['name']}").json()
+    assert fresh.owner.get(f"{VMS}/flex").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "more", "words"),
+    [
+        ({"provisioningModel": "FLEX_START"}, {}, "resource.scheduling.maxRunDuration"),
+        (FLEX, {"params": {"requestValidForDuration": {"seconds": 30}}}, "0, or 90 to 7200"),
+        ({}, {"machineType": "zones/us-central1-a/machineTypes/n9"}, "'n9' does not exist"),
+        (FLEX, {"reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION"}}, "reservation"),
+    ],
+)
+def test_a_wrong_instance_is_refused(
+    served: Served, scheduling: dict[str, Any], more: dict[str, Any], words: str
+) -> None:
+    """It would start as something its owner did not ask for."""
+    refused = insert(served, "w", scheduling, **more)
+    assert (refused.status_code, words in refused.text) == (400, True), refused.text
+    assert served.owner.get(VMS).json()["items"] == []
