@@ -54,7 +54,7 @@ class PoolCalendar:
         self._bookings: dict[int, Booking] = {}
         self._ends: list[tuple[int, int]] = []
         self._maintenance: dict[int, Booking] = {}
-        self._busy = bytearray(len(pool.hosts))
+        self._busy = bytearray(pool.size)
         self._idle = [len(units) for units in self._units]
         self._unready: dict[int, HostStatus] = {}
         self._groups: dict[str | None, tuple[kernels.Ints, kernels.Ints]] = {}
@@ -327,8 +327,8 @@ class PoolCalendar:
         held: kernels.Ints | None,
     ) -> tuple[int, tuple[Part, ...]] | None:
         """The search itself. While capacity is only taken, never given back, no start found before becomes
-        possible earlier, nor for longer: each search goes on where the last one for as many pieces, no longer,
-        ended.
+        possible earlier, nor for longer: each search goes on where the last one for as many pieces, no
+        longer, ended.
         """
         offsets, cells = self._cells_of(within)
         before = min(before, FOREVER - 1)

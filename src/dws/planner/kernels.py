@@ -151,9 +151,9 @@ def earliest(
     """The earliest start in [after, before] at which some group has `need` pieces free for `length`.
 
     Group g is cells[offsets[g]:offsets[g+1]]; it has as many pieces as the least numbers of units free in
-    each of its cells in the window make. `held[c]` units of cell c are not confirmed free yet at `after` and do not
-    count for a start at that very instant. Returns (start, group) with the fullest group that still
-    fits, the lowest index among equals; (-1, -1) when there is none.
+    each of its cells in the window make. `held[c]` units of cell c are not confirmed free yet at `after`
+    and do not count for a start at that very instant. Returns (start, group) with the fullest group that
+    still fits, the lowest index among equals; (-1, -1) when there is none.
 
     A window is read from its end: the first row at which too few are left rules out every start up to
     the end of that row, because each such window would hold the same rows.
