@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from dws.model.demand import Alternative, Demand
 from dws.model.recurrence import Recurrence
@@ -14,7 +15,8 @@ from dws.model.reservation import DEFAULT_TERMS, Terms
 class Submit:
     """Ask for capacity. `wait_s`, when given, is how long it may wait from now (the engine resolves it
     to `demand.not_after`). `array` > 0 makes that many requests `name-0` … `name-(n-1)`.
-    `reservation` is the one it must run in, by NAME or PROJECT/NAME, or `any`. `call_id` makes the call
+    `reservation` is the one it must run in, by NAME or PROJECT/NAME, or `any`. `never_fits` says what to do
+    with what the fleet could never hold, None as the policy has it. `call_id` makes the call
     idempotent for 24 hours."""
 
     project: str
@@ -27,6 +29,7 @@ class Submit:
     on_host_loss: HostLossPolicy | None = None
     array: int = 0
     reservation: str = ""
+    never_fits: Literal["refuse", "wait"] | None = None
     call_id: str = ""
 
 

@@ -67,7 +67,10 @@ def _submit(w: Write, who: Principal, command: Submit) -> list[CapacityRequest]:
     demand = window(w.now, command.demand, command.wait_s)
     demand = aimed(w.tx, demand, command.project, command.reservation)
     check_submission(command)
-    admit(w.books, w.policy, w.now, demand, command.project)
+    policy = w.policy
+    if command.never_fits is not None:
+        policy = evolve(policy, never_fits=command.never_fits)
+    admit(w.books, policy, w.now, demand, command.project)
     names = _names(w, command)
     return [
         w.submit(

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from dws.api.compute_v1 import catalog, operations, templates
+from dws.api.compute_v1 import catalog, group_instances, groups, operations, resize_requests, templates
 
-METHODS: Final = (*catalog.METHODS, *operations.METHODS, *templates.METHODS)
+METHODS: Final = (
+    *catalog.METHODS,
+    *operations.METHODS,
+    *templates.METHODS,
+    *groups.METHODS,
+    *group_instances.METHODS,
+    *resize_requests.METHODS,
+)

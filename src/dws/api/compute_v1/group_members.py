@@ -1,0 +1,261 @@
+"""What belongs to an instance group: the requests made for it, and the instances that stand for them.
+
+Every request of a group has a link, a document below the group named by the request's id. A resize request's
+own record may be deleted; its instances stay the group's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dws.api.compute_v1 import documents, templates, vm
+from dws.api.compute_v1.documents import Called
+from dws.api.compute_v1.forms import invalid, required, seconds
+from dws.api.compute_v1.names import last, scope_of
+from dws.engine import requests
+from dws.engine.commands import Release, Submit
+from dws.engine.ports import DocumentQuery, Reader
+from dws.engine.write import Write
+from dws.model.demand import UNTIL_END, Alternative, Demand
+from dws.model.document import Document
+from dws.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument
+from dws.model.names import DocumentId
+from dws.model.request import CapacityRequest, RequestState
+
+LINK: Final = "compute.groupRequest"
+RESIZE_REQUEST: Final = "compute.resizeRequest"
+INSTANCES_MAX: Final = 1_000
+COMING: Final = frozenset({"PENDING", "PROVISIONING", "STAGING"})
+_ALPHABET: Final = "0123456789bcdfghjklmnpqrstvwxz"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An instance of a group, with its request (None: long over) and its status."""
+
+    kept: Document
+    request: CapacityRequest | None
+    status: str
+
+
+def links(reader: Reader, group: Document) -> Iterator[Document]:
+    """The links of a group's requests."""
+    query = DocumentQuery(kind=LINK, project=group.project, scope=group.scope, parent=group.name)
+    return documents.every(reader, query)
+
+
+def members(reader: Reader, group: Document) -> list[Member]:
+    """The instances of a group that are there or still to come."""
+    found = []
+    for link in links(reader, group):
+        request = reader.request(link.request)
+        for kept in vm.of_request(reader, link.request):
+            state = vm.status(kept, request)
+            if state is not None:
+                found.append(Member(kept, request, state))
+    return found
+
+
+def target_size(there: Sequence[Member]) -> int:
+    """How many instances a group is to have."""
+    return sum(m.status != "STOPPING" for m in there)
+
+
+def path_of(group: Document) -> str:
+    """A group's path below its project."""
+    return f"{group.scope}/instanceGroupManagers/{group.name}"
+
+
+def ask(
+    w: Write,
+    call: Called,
+    group: Document,
+    *,
+    count: int,
+    names: Sequence[str] = (),
+    run_s: int | None = None,
+) -> CapacityRequest:
+    """Ask for `count` more instances of a group, all at once, for `run_s` seconds (None: as its template
+    says). Raises InvalidArgument."""
+    template = templates.look_up(w.tx, group.project, group.body["instanceTemplate"])
+    if template is None:
+        raise scope_of(call).not_found(f"global/instanceTemplates/{last(group.body['instanceTemplate'])}")
+    properties: dict[str, Any] = template.body["properties"]
+    reservation = reservation_of(properties)
+    request = requests.submit(
+        w,
+        call.who,
+        Submit(
+            project=group.project,
+            name=f"{group.name[:40].rstrip('-')}-{_digest(group.id, w.ids.next(w.now), size=8)}",
+            demand=Demand(
+                alternatives=(
+                    Alternative(
+                        shape=last(properties["machineType"]),
+                        count=count,
+                        duration_s=_duration(properties, run_s, inside=bool(reservation)),
+                        locations=_locations(group),
+                    ),
+                )
+            ),
+            labels=properties.get("labels", {}),
+            reservation=reservation,
+            never_fits="wait",
+        ),
+    )[0]
+    w.tx.put_document(
+        Document(
+            id=DocumentId(w.ids.next(w.now)),
+            kind=LINK,
+            project=group.project,
+            scope=group.scope,
+            parent=group.name,
+            name=str(request.id),
+            created_at=w.now,
+            request=request.id,
+        )
+    )
+    for rank in range(count):
+        if names:
+            _check_free(w, group, names[rank])
+        vm.keep(
+            w,
+            group.project,
+            group.scope,
+            names[rank] if names else _free_name(w, group, request.id, rank),
+            _ran(properties, request.demand.alternatives[0].duration_s),
+            request=request.id,
+            rank=rank,
+            group=path_of(group),
+            template=group.body["instanceTemplate"],
+        )
+    return request
+
+
+def reservation_of(properties: dict[str, Any]) -> str:
+    """The reservation instances of these properties must run in, as `Submit` names it; empty for none.
+
+    Raises InvalidArgument for affinities that cannot be.
+    """
+    affinity = properties.get("reservationAffinity", {})
+    if affinity.get("consumeReservationType") != "SPECIFIC_RESERVATION":
+        return ""
+    if properties.get("scheduling", {}).get("provisioningModel") == "FLEX_START":
+        raise InvalidArgument(
+            "Invalid value for field 'resource.properties.reservationAffinity': instances with "
+            "provisioning model FLEX_START cannot consume a specific reservation.",
+            field="resource.properties.reservationAffinity",
+        )
+    if affinity.get("key") not in (
+        "compute.googleapis.com/reservation-name",
+        "googleapis.com/reservation-name",
+    ):
+        raise invalid("properties.reservationAffinity.key", affinity.get("key", ""))
+    value = (affinity.get("values") or [""])[0].partition("/reservationBlocks/")[0]
+    if not value:
+        raise required("properties.reservationAffinity.values")
+    _, found, tail = value.rpartition("projects/")
+    return f"{tail.partition('/')[0]}/{last(value)}" if found else last(value)
+
+
+def end(w: Write, call: Called, request: CapacityRequest | None, ranks: tuple[int, ...] = ()) -> None:
+    """Give a group's request back, whole or by instance; stop wanting it while it waits."""
+    if request is None or request.state.is_terminal:
+        return
+    if request.state is RequestState.ENDING and not request.requeue:
+        return
+    if request.state is RequestState.ACTIVE:
+        command = Release(project=request.project, name=str(request.id), ranks=ranks)
+        requests.release(w, call.who, command)
+    else:
+        requests.cancel(w, call.who, request.project, str(request.id))
+
+
+def take_away(w: Write, call: Called, chosen: Sequence[Member]) -> None:
+    """Give instances back. Those that are still to come go with all of their request.
+
+    Raises InvalidArgument when only some of one request's are chosen while it is not delivered.
+    """
+    by_request: dict[int, list[Member]] = {}
+    for member in chosen:
+        by_request.setdefault(member.kept.request, []).append(member)
+    for number, some in by_request.items():
+        request = w.tx.request(number)
+        waits = request is not None and request.state is not RequestState.ACTIVE
+        if waits and len(some) < len(vm.of_request(w.tx, number)):
+            raise InvalidArgument(
+                f"Instance '{some[0].kept.name}' is being created together with others and cannot be deleted "
+                "by itself; cancel the whole request.",
+                field="resource.instances",
+                reason="resourceNotReady",
+            )
+        end(w, call, request, tuple(m.kept.rank for m in some))
+
+
+def _duration(properties: dict[str, Any], run_s: int | None, *, inside: bool) -> int:
+    scheduling = properties.get("scheduling", {})
+    told = seconds(scheduling.get("maxRunDuration"))
+    flex = scheduling.get("provisioningModel") == "FLEX_START"
+    asked = told if run_s is None or (flex and told is not None) else run_s
+    if asked is not None:
+        return asked
+    if inside:
+        return UNTIL_END
+    raise FailedPrecondition(
+        "The instance template has neither a run duration (scheduling.maxRunDuration) nor a specific "
+        "reservation; this group can only grow by resize requests with requestedRunDuration.",
+        field="resource.requestedRunDuration",
+        reason="conditionNotMet",
+    )
+
+
+def _ran(properties: dict[str, Any], run_s: int) -> dict[str, Any]:
+    """The properties of a group's instances: they are deleted at the end of their run, whatever the template
+    says, since the group would have to keep what it cannot start again."""
+    told = properties.get("scheduling", {}) | {"instanceTerminationAction": "DELETE"}
+    if run_s != UNTIL_END:
+        told |= {"maxRunDuration": {"seconds": str(run_s)}}
+    return properties | {"scheduling": told}
+
+
+def _check_free(w: Write, group: Document, name: str) -> None:
+    """Raises AlreadyExists when an instance has the name; one that is over gives it up."""
+    kept = w.tx.document_named(vm.KIND, group.project, group.scope, name)
+    if kept is None:
+        return
+    request = w.tx.request(kept.request)
+    if vm.status(kept, request) is not None:
+        raise AlreadyExists(
+            f"The resource 'projects/{group.project}/{vm.path_of(kept, request)}' already exists"
+        )
+    w.tx.drop_document(kept.id)
+
+
+def _locations(group: Document) -> tuple[str, ...]:
+    """Where a group's instances may be: its zone, the zones of its policy, or its region."""
+    where, _, place = group.scope.partition("/")
+    if where == "zones":
+        return (place,)
+    told = group.body.get("distributionPolicy", {}).get("zones", [])
+    return tuple(last(each["zone"]) for each in told if "zone" in each) or (place,)
+
+
+def _free_name(w: Write, group: Document, request: int, rank: int) -> str:
+    base = group.body["baseInstanceName"][:58]
+    for attempt in range(100):
+        name = f"{base}-{_digest(request, rank, attempt, size=4)}"
+        if w.tx.document_named(vm.KIND, group.project, group.scope, name) is None:
+            return name
+    raise AssertionError("a hundred names were taken")
+
+
+def _digest(*parts: int, size: int) -> str:
+    number = int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=16).digest())
+    letters = []
+    for _ in range(size):
+        number, letter = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[letter])
+    return "".join(letters)

@@ -1,0 +1,454 @@
+"""Instance groups: named sets of like instances that grow and shrink, zonal and regional.
+
+A group's document holds what its owner said of it. Its size is counted from the requests made for it
+(`group_members`), so it rises when more are asked for and falls when a run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+
+from dws.api.compute_v1 import documents, group_members, operations, templates, vm
+from dws.api.compute_v1.documents import Body, Called
+from dws.api.compute_v1.forms import OUTPUT_ONLY, Form, Kind, int32, invalid, many, required, text, words
+from dws.api.compute_v1.group_members import COMING, RESIZE_REQUEST, Member
+from dws.api.compute_v1.instance_forms import carried
+from dws.api.compute_v1.names import ROOT, Scope, below_project, check_resource_name, fingerprint, scope_of
+from dws.api.compute_v1.shortages import shortage
+from dws.api.method import Call, Method, Query
+from dws.engine.ports import DocumentQuery, Reader
+from dws.engine.write import Write
+from dws.model.access import Role
+from dws.model.document import Document
+from dws.model.errors import FailedPrecondition, InvalidArgument
+from dws.model.names import DocumentId
+from dws.wire.timefmt import format_instant
+
+KIND: Final = templates.GROUP
+SIZE_MAX: Final = 2_000
+ONE: Final = "instanceGroupManagers/{instanceGroupManager}"
+_SAID: Final[dict[str, Kind]] = {
+    "name": text,
+    "description": text,
+    "targetSize": int32,
+    "instanceTemplate": text,
+    "versions": many(Form({"name": text, "instanceTemplate": text} | carried("targetSize"))),
+    "baseInstanceName": text,
+    "distributionPolicy": Form(
+        {
+            "targetShape": words("ANY", "ANY_SINGLE_ZONE", "BALANCED", "EVEN"),
+            "zones": many(Form({"zone": text})),
+        }
+    ),
+    "targetSizePolicy": Form({"mode": words("BULK", "INDIVIDUAL", "UNSPECIFIED_MODE")}),
+    "listManagedInstancesResults": words("PAGELESS", "PAGINATED"),
+}
+FORM: Final = Form(
+    _SAID
+    | carried(
+        "allInstancesConfig",
+        "autoHealingPolicies",
+        "instanceFlexibilityPolicy",
+        "instanceLifecyclePolicy",
+        "namedPorts",
+        "resourcePolicies",
+        "standbyPolicy",
+        "statefulPolicy",
+        "targetPools",
+        "targetStoppedSize",
+        "targetSuspendedSize",
+        "updatePolicy",
+    ),
+    ignored=OUTPUT_ONLY | {"instanceGroup", "currentActions", "satisfiesPzi", "satisfiesPzs"},
+)
+_ACTIONS: Final = (
+    "abandoning",
+    "creatingWithoutRetries",
+    "recreating",
+    "refreshing",
+    "restarting",
+    "resuming",
+    "starting",
+    "stopping",
+    "suspending",
+    "verifying",
+)
+
+
+class SizeQuery(Query):
+    """How large a group is to be."""
+
+    size: Annotated[int, Meta(ge=0, le=SIZE_MAX, description="So many instances.")]
+
+
+def find(reader: Reader, call: Called) -> Document:
+    """The group a path names. Raises NotFound in the words clients look for."""
+    scope, place, name = scope_of(call), documents.where(call), call.path["instanceGroupManager"]
+    kept = reader.document_named(KIND, scope.project, place, name)
+    if kept is None:
+        raise scope.not_found(f"{place}/instanceGroupManagers/{name}")
+    return kept
+
+
+def is_bulk(group: Document) -> bool:
+    """Whether a group's size is asked for all at once."""
+    return bool(group.body.get("targetSizePolicy", {}).get("mode") == "BULK")
+
+
+# --- changes ----------------------------------------------------------------------------------
+
+
+def insert(call: Called) -> dict[str, Any]:
+    """Make a group, with as many instances as it is to start with."""
+    scope, place = scope_of(call), documents.where(call)
+    body = FORM.read(call.body)
+    name, size = check_resource_name(body.get("name")), int(body.pop("targetSize", 0))
+    body["baseInstanceName"] = check_resource_name(
+        body.get("baseInstanceName", name[:58]), "resource.baseInstanceName"
+    )
+    body["instanceTemplate"] = _template_of(body)
+    path = f"{place}/instanceGroupManagers/{name}"
+
+    def work(w: Write) -> operations.Change:
+        if w.tx.document_named(KIND, scope.project, place, name) is not None:
+            raise scope.exists(path)
+        number = w.ids.next(w.now)
+        group = Document(
+            id=DocumentId(number),
+            kind=KIND,
+            project=scope.project,
+            scope=place,
+            name=name,
+            created_at=w.now,
+            body=body,
+        )
+        _check_flex(scope, w.tx, group)
+        w.tx.put_document(group)
+        _set_size(w, call, group, size)
+        return operations.Change(type="insert", target=path, target_id=number)
+
+    return operations.run(call, place, work)
+
+
+def _template_of(body: dict[str, Any]) -> str:
+    told = body.get("instanceTemplate") or next(
+        (v["instanceTemplate"] for v in body.get("versions", []) if v.get("instanceTemplate")), ""
+    )
+    if not told:
+        raise required("instanceTemplate")
+    return below_project(told, "global/instanceTemplates")
+
+
+def _model(reader: Reader, group: Document) -> str:
+    """The provisioning model of a group's template."""
+    template = templates.look_up(reader, group.project, group.body["instanceTemplate"])
+    properties = template.body["properties"] if template is not None else {}
+    return str(properties.get("scheduling", {}).get("provisioningModel", "STANDARD"))
+
+
+def _check_flex(scope: Scope, reader: Reader, group: Document) -> None:
+    """Raises NotFound for a missing template, InvalidArgument for what flex start does not allow."""
+    if templates.look_up(reader, group.project, group.body["instanceTemplate"]) is None:
+        raise scope.not_found(group.body["instanceTemplate"])
+    if _model(reader, group) != "FLEX_START":
+        return
+    repair = group.body.get("instanceLifecyclePolicy", {}).get("defaultActionOnFailure", "DO_NOTHING")
+    if repair != "DO_NOTHING":
+        raise invalid(
+            "instanceLifecyclePolicy.defaultActionOnFailure",
+            repair,
+            "With provisioning model FLEX_START it must be DO_NOTHING.",
+        )
+    shape = group.body.get("distributionPolicy", {}).get("targetShape", "ANY_SINGLE_ZONE")
+    if shape != "ANY_SINGLE_ZONE":
+        raise invalid(
+            "distributionPolicy.targetShape",
+            shape,
+            "With provisioning model FLEX_START it must be ANY_SINGLE_ZONE.",
+        )
+
+
+def patch(call: Called) -> dict[str, Any]:
+    """Change what is said of a group; what is not sent stays as it is."""
+    scope, place = scope_of(call), documents.where(call)
+    body = FORM.read(call.body)
+    size, mode = body.pop("targetSize", None), body.get("targetSizePolicy")
+    if body.get("instanceTemplate") or body.get("versions"):
+        body["instanceTemplate"] = _template_of(body)
+
+    def work(w: Write) -> operations.Change:
+        kept = find(w.tx, call)
+        if body.get("name", kept.name) != kept.name:
+            raise invalid("name", body["name"], "A group cannot be renamed.")
+        if mode is not None and mode != kept.body.get("targetSizePolicy"):
+            raise invalid("targetSizePolicy", mode.get("mode", ""), "It cannot be changed.")
+        group = replace(kept, body=kept.body | body, version=kept.version + 1)
+        _check_flex(scope, w.tx, group)
+        w.tx.put_document(group)
+        if size is not None:
+            _set_size(w, call, group, int(size))
+        return operations.Change(type="patch", target=group_members.path_of(group), target_id=group.id)
+
+    return operations.run(call, place, work)
+
+
+def resize(call: Call[None, SizeQuery]) -> dict[str, Any]:
+    """Say how many instances a group is to have."""
+
+    def work(w: Write) -> operations.Change:
+        group = find(w.tx, call)
+        _set_size(w, call, group, call.query.size)
+        return operations.Change(type="resize", target=group_members.path_of(group), target_id=group.id)
+
+    return operations.run(call, documents.where(call), work)
+
+
+def delete(call: Called) -> dict[str, Any]:
+    """Give back all a group has, stop wanting the rest, and forget it."""
+
+    def work(w: Write) -> operations.Change:
+        group = find(w.tx, call)
+        for link in list(group_members.links(w.tx, group)):
+            group_members.end(w, call, w.tx.request(link.request))
+            w.tx.drop_document(link.id)
+        for kept in list(documents.every(w.tx, _resize_requests(group))):
+            w.tx.drop_document(kept.id)
+        w.tx.drop_document(group.id)
+        return operations.Change(type="delete", target=group_members.path_of(group), target_id=group.id)
+
+    return operations.run(call, documents.where(call), work)
+
+
+# --- size -------------------------------------------------------------------------------------
+
+
+def _resize_requests(group: Document) -> DocumentQuery:
+    return DocumentQuery(kind=RESIZE_REQUEST, project=group.project, scope=group.scope, parent=group.name)
+
+
+def check_takes_resize_requests(reader: Reader, group: Document, count: int) -> None:
+    """Raises InvalidArgument when a group cannot grow by a resize request of that size."""
+    if is_bulk(group):
+        raise InvalidArgument(
+            "Resize requests are not supported in a group whose target size policy mode is BULK.",
+            field="resource.name",
+        )
+    if _model(reader, group) == "SPOT":
+        raise InvalidArgument(
+            "Resize requests are not supported with provisioning model SPOT.", field="resource.name"
+        )
+    check_size(group_members.target_size(group_members.members(reader, group)) + count)
+
+
+def check_size(size: int) -> None:
+    """Raises InvalidArgument when a group would be larger than a group may be."""
+    if size > SIZE_MAX:
+        raise InvalidArgument(
+            f"Exceeded limit 'MAX_INSTANCES_IN_INSTANCE_GROUP': {size} instances, the limit is {SIZE_MAX}.",
+            field="resource.targetSize",
+            reason="limitExceeded",
+        )
+
+
+def check_sized_by_hand(reader: Reader, group: Document) -> None:
+    """Raises FailedPrecondition while a resize request waits: its instances are counted already."""
+    for kept in documents.every(reader, _resize_requests(group)):
+        request = reader.request(kept.request)
+        if request is not None and (request.state.is_waiting or request.state == "PROVISIONING"):
+            raise FailedPrecondition(
+                f"The size of group '{group.name}' cannot be changed while resize request '{kept.name}' is "
+                "ACCEPTED; cancel it first.",
+                reason="resourceNotReady",
+            )
+
+
+def check_grows_one_by_one(reader: Reader, group: Document) -> None:
+    """Raises InvalidArgument for a flex start group that is not in bulk mode."""
+    if _model(reader, group) == "FLEX_START":
+        raise InvalidArgument(
+            "Invalid value for field 'resource.targetSize'. A group with provisioning model FLEX_START grows "
+            "by resize requests only; its targetSize must be 0 when it is created.",
+            field="resource.targetSize",
+            reason="invalid",
+        )
+
+
+def _set_size(w: Write, call: Called, group: Document, size: int) -> None:
+    if size < 0:
+        raise invalid("targetSize", size)
+    check_size(size)
+    there = [m for m in group_members.members(w.tx, group) if m.status != "STOPPING"]
+    if size == len(there):
+        return
+    if is_bulk(group):
+        _set_bulk_size(w, call, group, there, size)
+        return
+    check_sized_by_hand(w.tx, group)
+    if size < len(there):
+        group_members.take_away(w, call, _least_wanted(there)[: len(there) - size])
+        return
+    check_grows_one_by_one(w.tx, group)
+    for _ in range(size - len(there)):
+        group_members.ask(w, call, group, count=1)
+
+
+def _set_bulk_size(w: Write, call: Called, group: Document, there: Sequence[Member], size: int) -> None:
+    """All at once: from nothing to a size, and to less."""
+    if not there:
+        group_members.ask(w, call, group, count=size)
+        return
+    if size and (size > len(there) or any(m.status in COMING for m in there)):
+        raise FailedPrecondition(
+            f"The size of group '{group.name}' is {len(there)}. In mode BULK it can be set to 0 at any time, "
+            "to less when no bulk operation is in progress, and to more only from 0.",
+            reason="resourceNotReady",
+        )
+    group_members.take_away(w, call, _least_wanted(there)[: len(there) - size])
+
+
+def _least_wanted(there: Sequence[Member]) -> list[Member]:
+    """What goes first: what is not there yet, then the youngest."""
+    return sorted(there, key=lambda m: (m.status not in COMING, -m.kept.created_at, -m.kept.id))
+
+
+# --- as clients see it ------------------------------------------------------------------------
+
+
+def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:
+    """A group as clients see it."""
+    there = group_members.members(reader, kept)
+    path, place = group_members.path_of(kept), kept.scope.partition("/")[0].removesuffix("s")
+    template = scope.link(kept.body["instanceTemplate"])
+    found: dict[str, Any] = {
+        "kind": "compute#instanceGroupManager",
+        "id": str(kept.id),
+        "name": kept.name,
+        "description": "",
+        "creationTimestamp": format_instant(kept.created_at),
+        place: scope.link(kept.scope),
+        "selfLink": scope.link(path),
+        "instanceGroup": scope.link(f"{kept.scope}/instanceGroups/{kept.name}"),
+        "fingerprint": fingerprint(kept.version),
+        "versions": [{"instanceTemplate": template, "targetSize": {"calculated": len(there)}}],
+    } | kept.body
+    return found | {
+        "instanceTemplate": template,
+        "targetSize": group_members.target_size(there),
+        "currentActions": _actions(there),
+        "status": _status(kept, there),
+    }
+
+
+def _actions(there: Sequence[Member]) -> dict[str, int]:
+    creating = sum(m.status in COMING for m in there)
+    deleting = sum(m.status == "STOPPING" for m in there)
+    counts = {"creating": creating, "deleting": deleting, "none": len(there) - creating - deleting}
+    return dict.fromkeys(_ACTIONS, 0) | counts
+
+
+def _status(kept: Document, there: Sequence[Member]) -> dict[str, Any]:
+    """Stable is a group that has what it wants and is getting rid of nothing."""
+    coming = any(m.status in COMING for m in there)
+    found: dict[str, Any] = {
+        "isStable": not coming and all(m.status != "STOPPING" for m in there),
+        "versionTarget": {"isReached": True},
+        "stateful": {"hasStatefulConfig": False},
+    }
+    return found | ({"bulkInstanceOperation": {"inProgress": coming}} if is_bulk(kept) else {})
+
+
+def get(call: Called) -> dict[str, Any]:
+    """One group; one in bulk mode with why it waits."""
+    with call.engine.reading() as reader:
+        kept = find(reader, call)
+        answer = shown(scope_of(call), reader, kept)
+        waiting = [m.request for m in group_members.members(reader, kept) if m.status == "PENDING"]
+    if not (is_bulk(kept) and waiting and waiting[0] is not None):
+        return answer
+    forecast = call.engine.forecast().get(waiting[0].id)
+    if forecast is not None:
+        check = {
+            "timestamp": format_instant(call.engine.now()),
+            "error": {"errors": [shortage(waiting[0], forecast)]},
+        }
+        answer["status"]["bulkInstanceOperation"]["lastProgressCheck"] = check
+    return answer
+
+
+def shown_as_set(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:
+    """The set of a group's instances: its size is what is there."""
+    there = group_members.members(reader, kept)
+    place = kept.scope.partition("/")[0].removesuffix("s")
+    return {
+        "kind": "compute#instanceGroup",
+        "id": str(kept.id),
+        "name": kept.name,
+        "description": "This instance group is controlled by an instance group manager of the same name.",
+        "creationTimestamp": format_instant(kept.created_at),
+        place: scope.link(kept.scope),
+        "selfLink": scope.link(f"{kept.scope}/instanceGroups/{kept.name}"),
+        "fingerprint": fingerprint(kept.version),
+        "size": sum(m.status not in COMING for m in there),
+    }
+
+
+def get_set(call: Called) -> dict[str, Any]:
+    """One set."""
+    with call.engine.reading() as reader:
+        kept = documents.find(reader, call, SETS, call.path["instanceGroup"])
+        return shown_as_set(scope_of(call), reader, kept)
+
+
+def get_autoscaler(call: Called) -> dict[str, Any]:
+    """None: what a group asks for decides its size."""
+    raise scope_of(call).not_found(f"{documents.where(call)}/autoscalers/{call.path['autoscaler']}")
+
+
+SCOPES: Final = ("zones/{zone}", "regions/{region}")
+COLLECTION: Final = documents.Collection(
+    kind=KIND, name="instanceGroupManagers", word="instanceGroupManager", show=shown
+)
+SETS: Final = documents.Collection(kind=KIND, name="instanceGroups", word="instanceGroup", show=shown_as_set)
+AUTOSCALERS: Final = documents.Collection(
+    kind="compute.autoscaler", name="autoscalers", word="autoscaler", show=vm.shown
+)
+METHODS: Final = (
+    *documents.reads(COLLECTION, get, scopes=SCOPES),
+    *documents.reads(SETS, get_set, scopes=SCOPES),
+    *documents.reads(AUTOSCALERS, get_autoscaler, scopes=SCOPES),
+    *(
+        Method(
+            id=f"compute.{title}.{name}",
+            verb=verb,
+            path=f"{ROOT}/{place}/{tail}",
+            summary=summary,
+            role=Role.USER,
+            request=request,
+            lenient=True,
+            handler=handler,
+        )
+        for title, place in (("instanceGroupManagers", SCOPES[0]), ("regionInstanceGroupManagers", SCOPES[1]))
+        for name, verb, tail, summary, request, handler in (
+            ("insert", "POST", "instanceGroupManagers", "Make an instance group.", Body, insert),
+            ("patch", "PATCH", ONE, "Change an instance group.", Body, patch),
+            ("delete", "DELETE", ONE, "Give an instance group back and forget it.", None, delete),
+        )
+    ),
+    *(
+        Method(
+            id=f"compute.{title}.resize",
+            verb="POST",
+            path=f"{ROOT}/{place}/{ONE}/resize",
+            summary="Say how many instances a group is to have.",
+            role=Role.USER,
+            query=SizeQuery,
+            lenient=True,
+            handler=resize,
+        )
+        for title, place in (("instanceGroupManagers", SCOPES[0]), ("regionInstanceGroupManagers", SCOPES[1]))
+    ),
+)

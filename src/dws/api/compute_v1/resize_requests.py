@@ -1,0 +1,249 @@
+"""Resize requests: flex start for a group. "N more instances, together, for this long, as soon as they fit."
+
+ours     PENDING, BOOKED, PROVISIONING   ACTIVE, ENDING, COMPLETED   CANCELLED    FAILED, EXPIRED
+theirs   ACCEPTED                        SUCCEEDED                   CANCELLED    FAILED
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dws.api.compute_v1 import documents, group_members, groups, operations
+from dws.api.compute_v1.documents import Body, Called
+from dws.api.compute_v1.forms import DURATION, OUTPUT_ONLY, Form, int32, invalid, many, seconds, text
+from dws.api.compute_v1.group_members import RESIZE_REQUEST as KIND
+from dws.api.compute_v1.lists import ListQuery
+from dws.api.compute_v1.names import ROOT, Scope, check_resource_name, scope_of
+from dws.api.compute_v1.shortages import EXHAUSTED, shortage
+from dws.api.method import Call, Method
+from dws.engine.ports import Reader
+from dws.engine.write import Write
+from dws.model.access import Role
+from dws.model.document import Document
+from dws.model.errors import InvalidArgument
+from dws.model.names import DocumentId
+from dws.model.request import CapacityRequest, RequestState
+from dws.planner.options import PolicyOptions
+from dws.wire.timefmt import format_instant
+
+FORM: Final = Form(
+    {
+        "name": text,
+        "description": text,
+        "resizeBy": int32,
+        "count": int32,
+        "instances": many(Form({"name": text}, frozenset({"fingerprint", "status", "preservedState"}))),
+        "requestedRunDuration": DURATION,
+    },
+    ignored=OUTPUT_ONLY | {"state", "queuingPolicy"},
+)
+_STATES: Final = {
+    RequestState.PENDING: "ACCEPTED",
+    RequestState.BOOKED: "ACCEPTED",
+    RequestState.PROVISIONING: "ACCEPTED",
+    RequestState.ACTIVE: "SUCCEEDED",
+    RequestState.ENDING: "SUCCEEDED",
+    RequestState.COMPLETED: "SUCCEEDED",
+    RequestState.CANCELLED: "CANCELLED",
+    RequestState.FAILED: "FAILED",
+    RequestState.EXPIRED: "FAILED",
+}
+
+
+def insert(call: Called) -> dict[str, Any]:
+    """Ask for more instances."""
+    body = FORM.read(call.body)
+    name = check_resource_name(body.get("name"))
+    told = body.get("instances", [])
+    names = [check_resource_name(each.get("name"), "resource.instances.name") for each in told]
+    count = _count(body, names)
+    run_s = seconds(body.get("requestedRunDuration"))
+    check_run(call.engine.policy, run_s)
+
+    def work(w: Write) -> operations.Change:
+        group = groups.find(w.tx, call)
+        path = f"{group_members.path_of(group)}/resizeRequests/{name}"
+        if w.tx.document_named(KIND, group.project, group.scope, name, group.name) is not None:
+            raise scope_of(call).exists(path)
+        groups.check_takes_resize_requests(w.tx, group, count)
+        request = group_members.ask(w, call, group, count=count, names=names, run_s=run_s)
+        number = w.ids.next(w.now)
+        w.tx.put_document(
+            Document(
+                id=DocumentId(number),
+                kind=KIND,
+                project=group.project,
+                scope=group.scope,
+                parent=group.name,
+                name=name,
+                created_at=w.now,
+                body=body | {"resizeBy": count},
+                request=request.id,
+            )
+        )
+        # clients append the name of the resize request by themselves
+        return operations.Change(type="insert", target=group_members.path_of(group), target_id=group.id)
+
+    return operations.run(call, documents.where(call), work)
+
+
+def _count(body: dict[str, Any], names: list[str]) -> int:
+    if ("resizeBy" in body or "count" in body) == bool(names):
+        raise InvalidArgument(
+            "Invalid value for field 'resource.resizeBy': give exactly one of resizeBy and instances.",
+            field="resource.resizeBy",
+        )
+    if len(set(names)) != len(names):
+        raise invalid("instances", names, "A name is given twice.")
+    count = int(body.get("resizeBy", body.get("count", len(names))))
+    if not 1 <= count <= group_members.INSTANCES_MAX:
+        raise invalid("resizeBy", count, f"It must lie between 1 and {group_members.INSTANCES_MAX}.")
+    return count
+
+
+def check_run(policy: PolicyOptions, run_s: int | None, path: str = "requestedRunDuration") -> None:
+    """Raises InvalidArgument when a run is shorter or longer than the owner of the fleet allows."""
+    least, most = policy.run_duration_min_s, policy.run_duration_max_s
+    if run_s is not None and not least <= run_s <= most:
+        raise invalid(f"{path}.seconds", run_s, f"It must lie between {least} and {most} seconds.")
+
+
+def _found(call: Called, reader: Reader) -> tuple[Document, CapacityRequest | None]:
+    group = groups.find(reader, call)
+    kept = documents.find(reader, call, COLLECTION, call.path["resizeRequest"], group.name)
+    return kept, reader.request(kept.request)
+
+
+def cancel(call: Called) -> dict[str, Any]:
+    """Stop wanting what has not been delivered yet."""
+
+    def work(w: Write) -> operations.Change:
+        kept, request = _found(call, w.tx)
+        state = state_of(request)
+        if state != "ACCEPTED":
+            raise InvalidArgument(
+                f"Resize request '{kept.name}' is in state {state} and cannot be cancelled; only one in "
+                "CREATING or ACCEPTED can.",
+                reason="resourceNotReady",
+            )
+        group_members.end(w, call, request)
+        return operations.Change(type="cancel", target=_path(kept), target_id=kept.id)
+
+    return operations.run(call, documents.where(call), work)
+
+
+def delete(call: Called) -> dict[str, Any]:
+    """Put the record of one that is over away; its instances stay."""
+
+    def work(w: Write) -> operations.Change:
+        kept, request = _found(call, w.tx)
+        if state_of(request) == "ACCEPTED":
+            raise InvalidArgument(
+                f"Resize request '{kept.name}' is in state ACCEPTED and cannot be deleted; cancel it first.",
+                reason="resourceInUseByAnotherResource",
+            )
+        w.tx.drop_document(kept.id)
+        return operations.Change(type="delete", target=_path(kept), target_id=kept.id)
+
+    return operations.run(call, documents.where(call), work)
+
+
+def get(call: Called) -> dict[str, Any]:
+    """One resize request, with why it waits and when it is expected to start."""
+    with call.engine.reading() as reader:
+        kept, request = _found(call, reader)
+        answer = shown(scope_of(call), reader, kept)
+    if request is None or not request.state.is_waiting:
+        return answer
+    forecast = call.engine.forecast().get(request.id)
+    if forecast is None:  # started in between
+        return answer
+    return answer | {"status": {"lastAttempt": {"error": {"errors": [shortage(request, forecast)]}}}}
+
+
+def list_them(call: Call[None, ListQuery]) -> dict[str, Any]:
+    """The resize requests of a group."""
+    with call.engine.reading() as reader:
+        group = groups.find(reader, call)
+    items = documents.shown(call, COLLECTION, group.scope, group.name)
+    word = "instanceGroupManagerResizeRequest"
+    if group.scope.startswith("regions/"):
+        word = "regionInstanceGroupManagerResizeRequest"
+    return documents.listed(call, word, f"{group_members.path_of(group)}/resizeRequests", items)
+
+
+def state_of(request: CapacityRequest | None) -> str:
+    """The public service's word for how far it is."""
+    if request is None:
+        return "SUCCEEDED"
+    state = _STATES[request.state]
+    delivered = request.grant is not None and request.grant.delivered_at > 0
+    if state == "SUCCEEDED" and not delivered:  # given back before it was all there
+        return "CANCELLED"
+    return "SUCCEEDED" if delivered and state != "SUCCEEDED" else state
+
+
+def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:
+    """A resize request as clients see it."""
+    request = reader.request(kept.request)
+    state = state_of(request)
+    where, _, _ = kept.scope.partition("/")
+    found: dict[str, Any] = {
+        "kind": "compute#instanceGroupManagerResizeRequest",
+        "id": str(kept.id),
+        "creationTimestamp": format_instant(kept.created_at),
+        "description": "",
+        "state": state,
+        "status": {},
+        where.removesuffix("s"): scope.link(kept.scope),
+        "selfLink": scope.link(_path(kept)),
+    } | kept.body
+    if state == "FAILED" and request is not None:
+        error = {"code": "LIMIT_EXCEEDED", "message": request.end_message or request.last_failure}
+        found["status"] = {"error": {"errors": [error]}}
+    elif state == "ACCEPTED" and request is not None and request.last_failure:
+        error = {"code": EXHAUSTED, "message": request.last_failure}
+        found["status"] = {"lastAttempt": {"error": {"errors": [error]}}}
+    found.pop("count", None)
+    return found
+
+
+def _path(kept: Document) -> str:
+    return f"{kept.scope}/instanceGroupManagers/{kept.parent}/resizeRequests/{kept.name}"
+
+
+COLLECTION: Final = documents.Collection(
+    kind=KIND, name="resizeRequests", word="resizeRequest", show=shown, parent="instanceGroupManagers"
+)
+_PLACES: Final = (
+    ("instanceGroupManagerResizeRequests", f"zones/{{zone}}/{groups.ONE}/resizeRequests"),
+    ("regionInstanceGroupManagerResizeRequests", f"regions/{{region}}/{groups.ONE}/resizeRequests"),
+)
+METHODS: Final = (
+    *(
+        documents.read(f"{title}.{name}", f"{place}{tail}", summary, handler)
+        for title, place in _PLACES
+        for name, tail, summary, handler in (
+            ("list", "", "The resize requests of a group.", list_them),
+            ("get", "/{resizeRequest}", "One of them.", get),
+        )
+    ),
+    *(
+        Method(
+            id=f"compute.{title}.{name}",
+            verb=verb,
+            path=f"{ROOT}/{place}{tail}",
+            summary=summary,
+            role=Role.USER,
+            request=request,
+            lenient=True,
+            handler=handler,
+        )
+        for title, place in _PLACES
+        for name, verb, tail, summary, request, handler in (
+            ("insert", "POST", "", "Ask for more instances of a group, together.", Body, insert),
+            ("cancel", "POST", "/{resizeRequest}/cancel", "Stop wanting them.", None, cancel),
+            ("delete", "DELETE", "/{resizeRequest}", "Put its record away.", None, delete),
+        )
+    ),
+)

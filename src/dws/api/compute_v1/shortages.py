@@ -1,0 +1,32 @@
+"""Why a request waits, as Compute's errors say it: with the estimate the public service left room for."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dws.model.request import CapacityRequest
+from dws.planner.plan import Forecast
+from dws.wire.timefmt import format_instant, render_reason
+
+EXHAUSTED: Final = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
+NEVER: Final = "9999-12-31T23:59:59.997Z"
+"""How the public service says that it knows no start."""
+
+
+def shortage(request: CapacityRequest, forecast: Forecast) -> dict[str, Any]:
+    """Why it has not started and when it is expected to: an entry of a list of errors."""
+    start = forecast.expected_start
+    facts = {
+        "estimatedAvailabilityTime": NEVER if start is None else format_instant(start),
+        "placeInLine": str(forecast.place),
+        "reason": forecast.reason.code,
+    }
+    if forecast.promised_start:
+        facts["promisedLatestStart"] = format_instant(forecast.promised_start)
+    info = {"reason": "resource_availability", "domain": "compute.googleapis.com", "metadatas": facts}
+    place = ", ".join(request.demand.alternatives[0].locations)
+    return {
+        "code": EXHAUSTED,
+        "message": f"{place}: {render_reason(forecast.reason.text, dict(forecast.reason.facts))}",
+        "errorDetails": [{"errorInfo": info}],
+    }

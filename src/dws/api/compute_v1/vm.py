@@ -1,0 +1,208 @@
+"""An instance as Compute's clients see it: a document that stands for one rank of a request.
+
+What it is like now is read from the request. One whose zone is the planner's choice is kept in its region,
+and shown in the zone its request was granted once it has one.
+
+    request   PENDING, BOOKED   PROVISIONING        ACTIVE    ENDING     over
+    instance  PENDING           PROVISIONING        RUNNING   STOPPING   gone, or TERMINATED when it only stops
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dws.api.compute_v1 import documents
+from dws.api.compute_v1.names import Scope, fingerprint, last
+from dws.engine.ports import DocumentQuery, Reader
+from dws.engine.write import Write
+from dws.model.document import Document
+from dws.model.names import DocumentId
+from dws.model.request import CapacityRequest, Instance, InstanceState, RequestState
+from dws.wire.timefmt import format_instant
+
+KIND: Final = "compute.instance"
+NETWORK: Final = int(ipaddress.IPv4Address("10.0.0.0"))
+_OVER: Final = frozenset({InstanceState.RELEASED, InstanceState.LOST})
+_OF_RANK: Final = {
+    InstanceState.STARTING: "STAGING",
+    InstanceState.RUNNING: "RUNNING",
+    InstanceState.EXITED: "RUNNING",
+    InstanceState.RELEASING: "STOPPING",
+}
+
+
+def keep(
+    w: Write,
+    project: str,
+    place: str,
+    name: str,
+    properties: dict[str, Any],
+    *,
+    request: int,
+    rank: int,
+    group: str = "",
+    template: str = "",
+) -> Document:
+    """Keep an instance that stands for a rank of a request. `group` is the path of the group it belongs to,
+    `template` what it was made like, empty for none. Raises AlreadyExists."""
+    kept = Document(
+        id=DocumentId(w.ids.next(w.now)),
+        kind=KIND,
+        project=project,
+        scope=place,
+        name=name,
+        created_at=w.now,
+        body={"properties": properties, "group": group, "template": template, "stopped": False},
+        request=request,
+        rank=rank,
+    )
+    w.tx.put_document(kept)
+    return kept
+
+
+def of_request(reader: Reader, request: int) -> list[Document]:
+    """The instances that stand for a request, by rank."""
+    found = documents.every(reader, DocumentQuery(kind=KIND, request=request))
+    return sorted(found, key=lambda kept: kept.rank)
+
+
+def instance_of(kept: Document, request: CapacityRequest | None) -> Instance | None:
+    """What its request was granted for it, None before that."""
+    if request is None or request.grant is None or kept.rank >= len(request.grant.instances):
+        return None
+    return request.grant.instances[kept.rank]
+
+
+def status(kept: Document, request: CapacityRequest | None) -> str | None:
+    """Its status; None when it is no more."""
+    if request is None or request.state.is_terminal:
+        return _at_the_end(kept, request)
+    if request.state.is_waiting:
+        return "PENDING"
+    if request.state is RequestState.PROVISIONING:
+        return "PROVISIONING"
+    instance = instance_of(kept, request)
+    if instance is None or instance.state in _OVER:
+        return _at_the_end(kept, request)
+    return "STOPPING" if request.state is RequestState.ENDING else _OF_RANK[instance.state]
+
+
+def _at_the_end(kept: Document, request: CapacityRequest | None) -> str | None:
+    """What becomes of it when its run is over: it stays, stopped, or goes."""
+    ran = request is None or (request.grant is not None and request.grant.delivered_at > 0)
+    stays = kept.body["stopped"] or at_end(kept) == "STOP"
+    return "TERMINATED" if stays and ran else None
+
+
+def at_end(kept: Document) -> str:
+    """STOP or DELETE: what becomes of it at the end of its run, as its owner said, or as its model has it."""
+    scheduling = kept.body["properties"].get("scheduling", {})
+    default = "DELETE" if scheduling.get("provisioningModel") == "FLEX_START" else "STOP"
+    return str(scheduling.get("instanceTerminationAction", default))
+
+
+def zone_of(kept: Document, request: CapacityRequest | None) -> str:
+    """The zone it is in, empty while that is open."""
+    where, _, name = kept.scope.partition("/")
+    if where == "zones":
+        return name
+    return request.grant.zone if request is not None and request.grant is not None else ""
+
+
+def path_of(kept: Document, request: CapacityRequest | None) -> str:
+    """Its path below the project; while its zone is open, in its region."""
+    zone = zone_of(kept, request)
+    return f"{f'zones/{zone}' if zone else kept.scope}/instances/{kept.name}"
+
+
+def find(reader: Reader, project: str, zone: str, region: str, name: str) -> Document | None:
+    """The instance of that name in a zone, also when it is kept in the zone's region."""
+    kept = reader.document_named(KIND, project, f"zones/{zone}", name)
+    if kept is None:
+        kept = reader.document_named(KIND, project, f"regions/{region}", name)
+        if kept is not None and zone_of(kept, reader.request(kept.request)) != zone:
+            return None
+    return kept
+
+
+def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None:
+    """An instance as clients see it; None when it is no more, or nowhere yet."""
+    request = reader.request(kept.request) if kept.request else None
+    state, zone = status(kept, request), zone_of(kept, request)
+    if state is None or not zone:
+        return None
+    properties: Mapping[str, Any] = kept.body["properties"]
+    instance = instance_of(kept, request)
+    found: dict[str, Any] = {
+        name: value for name, value in properties.items() if name not in ("resourceManagerTags",)
+    }
+    found |= {
+        "kind": "compute#instance",
+        "id": str(kept.id),
+        "name": kept.name,
+        "creationTimestamp": format_instant(kept.created_at),
+        "zone": scope.link(f"zones/{zone}"),
+        "selfLink": scope.link(f"zones/{zone}/instances/{kept.name}"),
+        "machineType": scope.link(f"zones/{zone}/machineTypes/{last(properties['machineType'])}"),
+        "status": state,
+        "labels": properties.get("labels", {}),
+        "labelFingerprint": fingerprint(kept.version),
+        "fingerprint": fingerprint(kept.version),
+        "metadata": {
+            "kind": "compute#metadata",
+            "fingerprint": fingerprint(kept.version),
+            **properties.get("metadata", {}),
+        },
+        "tags": {"fingerprint": fingerprint(1), **properties.get("tags", {})},
+        "networkInterfaces": _interfaces(kept, properties, instance),
+        "startRestricted": False,
+        "deletionProtection": False,
+    }
+    if request is not None and request.grant is not None and request.grant.delivered_at:
+        found["lastStartTimestamp"] = format_instant(request.grant.delivered_at)
+        found["resourceStatus"] = _resource_status(request, instance, state)
+    if state == "TERMINATED" and request is not None:
+        found["lastStopTimestamp"] = format_instant(request.ended_at)
+    return found
+
+
+def _resource_status(request: CapacityRequest, instance: Instance | None, state: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if request.grant is not None and request.grant.ends_at and state in ("RUNNING", "STOPPING"):
+        found["scheduling"] = {"terminationTimestamp": format_instant(request.grant.ends_at)}
+    if instance is not None and instance.host:
+        found["physicalHost"] = instance.host
+    return found
+
+
+def _interfaces(
+    kept: Document, properties: Mapping[str, Any], instance: Instance | None
+) -> list[dict[str, Any]]:
+    """Its interfaces with their addresses; one where its owner named none."""
+    address = _address(kept, instance)
+    told = properties.get("networkInterfaces") or [{}]
+    found = []
+    for index, interface in enumerate(told):
+        access = [
+            {"kind": "compute#accessConfig", "name": "external-nat", "type": "ONE_TO_ONE_NAT"}
+            | config
+            | {"natIP": address}
+            for config in interface.get("accessConfigs", [])
+        ]
+        shown_as = {"kind": "compute#networkInterface", "name": f"nic{index}"} | interface
+        shown_as |= {"networkIP": address, "fingerprint": fingerprint(1)}
+        found.append(shown_as | ({"accessConfigs": access} if access else {}))
+    return found
+
+
+def _address(kept: Document, instance: Instance | None) -> str:
+    """Where it can be reached when its backend said so; else an address that is always the same."""
+    try:
+        return str(ipaddress.ip_address(instance.address if instance is not None else ""))
+    except ValueError:
+        return str(ipaddress.IPv4Address(NETWORK + kept.id % 0xFFFFFE + 1))
+
+
+COLLECTION: Final = documents.Collection(kind=KIND, name="instances", word="instance", show=shown)
