@@ -58,7 +58,7 @@ def hosts_of(seen: FleetSnapshot) -> dict[int, list[int]]:
     }
 
 
-def test_j02_two_small_ones_share_a_host() -> None:
+def test_two_small_ones_share_a_host() -> None:
     """Two 2-GPU requests would each take a whole host away from 8-GPU work."""
     whole = [of_shape(n, 8) for n in (3, 4, 5)]
     got = hosts_of(build(FLEET, queue=[of_shape(1, 2), of_shape(2, 2), *whole]))
@@ -66,7 +66,7 @@ def test_j02_two_small_ones_share_a_host() -> None:
     assert set(got[1]) == set(got[2]) and len(got[1]) == 2
 
 
-def test_j02_free_gpus_of_different_hosts_do_not_add_up() -> None:
+def test_free_gpus_of_different_hosts_do_not_add_up() -> None:
     """A 4-GPU machine could be promised from two GPUs here and two there, which no machine can be."""
     six = {cell: tuple(range(8 * cell, 8 * cell + 6)) for cell in range(4)}
     seen = build(FLEET, bookings=[a_booking(9, six, end=NOW + 2 * H)], queue=[of_shape(1, 4), of_shape(2, 2, count=4)])
@@ -94,7 +94,7 @@ def test_all_within_one_host_or_block() -> None:
 @pytest.mark.parametrize(
     ("gpus", "count", "size"), [(1, 1, 1), (2, 1, 2), (3, 1, 4), (5, 1, 8), (8, 1, 8), (9, 2, 8), (16, 2, 8)]
 )
-def test_j03_a_number_of_accelerators_picks_the_smallest_shape_that_has_them(gpus: int, count: int, size: int) -> None:
+def test_a_number_of_accelerators_picks_the_smallest_shape_that_has_them(gpus: int, count: int, size: int) -> None:
     """`h100:2` could take a whole host, or `h100:3` less than it needs."""
     assert pieces_needed(an_alternative(gpus=gpus), POOL) == (count, Piece(size=size))
 
