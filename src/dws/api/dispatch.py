@@ -28,6 +28,7 @@ from dws.api.errors import (
     undecodable,
 )
 from dws.api.method import Call, Method, Registry, Route
+from dws.api.partial import Mask, parse_mask, prune
 from dws.engine import access
 from dws.model.access import Principal, Role
 from dws.model.errors import DwsError, InvalidArgument, Unauthenticated, Unavailable
@@ -92,9 +93,9 @@ class Dispatcher:
         route, values = self._registry.match("GET" if verb == "HEAD" else verb, path)
         method = route.method
         trace.method_id = method.id
-        query, call_id = _query(route, scope["query_string"], headers)
+        query, call_id, mask = _query(route, scope["query_string"], headers)
         body = await _body(route, headers, receive, scope)
-        authorise(who, method, values.get("project", ""))
+        authorise(who, method, "" if method.open_to_all else values.get("project", ""))
         call: Call[Any, Any] = Call(
             context=self._context,
             who=who,
@@ -108,7 +109,7 @@ class Dispatcher:
         if method.streams:
             await _stream(method.handler(call), send, head_only=verb == "HEAD")
         else:
-            answer = await self._context.workers.run(_handle, method, call)
+            answer = await self._context.workers.run(_handle, method, call, mask)
             media = f"{method.media}; charset=utf-8".encode() if method.media else _JSON
             await _send(send, 200, answer, media=media, head_only=verb == "HEAD")
 
@@ -143,8 +144,10 @@ async def refuse(scope: Scope, send: Send, error: DwsError) -> None:
     await _send(send, error.http_status, body, extra, head_only=scope["method"] == "HEAD")
 
 
-def _handle(method: Method, call: Call[Any, Any]) -> bytes:
+def _handle(method: Method, call: Call[Any, Any], mask: Mask) -> bytes:
     answer = method.handler(call)
+    if mask:
+        answer = prune(msgspec.to_builtins(answer), mask)
     if method.media:
         given: bytes = answer
         return given
@@ -176,11 +179,12 @@ async def _stream(chunks: AsyncIterator[bytes], send: Send, *, head_only: bool) 
     await send({"type": "http.response.body", "body": b""})
 
 
-def _query(route: Route, raw: bytes, headers: dict[bytes, bytes]) -> tuple[Any, str]:
-    """The query as the method's struct, and the call's id."""
+def _query(route: Route, raw: bytes, headers: dict[bytes, bytes]) -> tuple[Any, str, Mask]:
+    """The query as the method's struct, the call's id, and what is wanted of the answer."""
     call_id = headers.get(b"idempotency-key", b"").decode("latin-1")
     if not raw and route.no_query is not None and not call_id:
-        return route.no_query, ""
+        return route.no_query, "", {}
+    mask: Mask = {}
     given: dict[str, str] = {}
     try:
         pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX)
@@ -197,9 +201,10 @@ def _query(route: Route, raw: bytes, headers: dict[bytes, bytes]) -> tuple[Any, 
             f"requestId: at most {CALL_ID_MAX} printable characters are possible", field="requestId"
         )
     if route.method.lenient:
+        mask = parse_mask(given["fields"]) if given.get("fields") else {}
         given = {name: value for name, value in given.items() if name in route.names}
     try:
-        return msgspec.convert(given, route.method.query, strict=False), call_id
+        return msgspec.convert(given, route.method.query, strict=False), call_id, mask
     except msgspec.ValidationError as error:
         raise undecodable(error, what="query") from None
 

@@ -351,7 +351,7 @@ def _text(told: Comparison, text: str, get: Callable[[T], Any]) -> Predicate[T]:
 
 def _matched(told: Comparison, text: str, get: Callable[[T], Any]) -> Predicate[T]:
     """A regular expression over the whole text."""
-    matches, wanted = _pattern(told, text).fullmatch, told.op == "eq"
+    matches, wanted = pattern(told, text).fullmatch, told.op == "eq"
 
     def holds(item: T) -> bool:
         found = get(item)
@@ -361,8 +361,9 @@ def _matched(told: Comparison, text: str, get: Callable[[T], Any]) -> Predicate[
     return holds
 
 
-def _pattern(told: Comparison, text: str) -> re.Pattern[str]:
-    """The expression, if it is of the kind that cannot take for ever: few repetitions, none of a group."""
+def pattern(told: Comparison, text: str) -> re.Pattern[str]:
+    """The expression of an `eq` or `ne`, if it is of the kind that cannot take for ever: few repetitions,
+    none of a group. Raises InvalidArgument with the position for any other."""
     if told.op == "eq" and not told.value:
         wrong(text, told.value_at, "an expression is expected here")
     if len(_REPEATS.findall(told.value)) > REPEATS_MAX or _COSTLY.search(told.value):

@@ -88,7 +88,10 @@ class Method:
     media: str = ""
     """What its answer is when it is not JSON; the handler gives bytes then."""
     lenient: bool = False
-    """Query parameters that are not known are skipped: what other servers' clients expect."""
+    """Query parameters that are not known are skipped, and `fields` picks parts of the answer: what other
+    servers' clients expect."""
+    open_to_all: bool = False
+    """Its project is a name only: who may see no more than some projects may ask in every one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def gcloud(served: Served, tmp_path: Path) -> Gcloud:
         "NO_PROXY": "127.0.0.1",
     }
 
-    def run(*words: str, fails: bool = False) -> Any:
+    def run(*words: str, fails: bool = False, plain: bool = False) -> Any:
         done = subprocess.run(
             ["gcloud", *words, "--format=json"],
             env=environment,
@@ -50,7 +50,9 @@ def gcloud(served: Served, tmp_path: Path) -> Gcloud:
             check=False,
         )
         assert (done.returncode != 0) is fails, done.stderr
-        return done.stderr if fails else json.loads(done.stdout)
+        if fails:
+            return done.stderr
+        return done.stdout if plain else json.loads(done.stdout)
 
     return run
 

@@ -24,7 +24,7 @@ def list_zones(call: Call[None, ListQuery]) -> wire.ResourceList:
     """Every zone."""
     scope = scope_of(call)
     zones = [convert.zone(scope, zone) for zone in _fleet(call).zones]
-    return lists.page(call, "zones", kind="zone", items=zones, fields=lists.ZONE_FIELDS)
+    return lists.page(call, "zones", kind="zone", items=zones)
 
 
 def get_zone(call: Call[None, NoQuery]) -> wire.Zone:
@@ -36,7 +36,7 @@ def list_regions(call: Call[None, ListQuery]) -> wire.ResourceList:
     """Every region."""
     scope = scope_of(call)
     regions = convert.regions(scope, _fleet(call))
-    return lists.page(call, "regions", kind="region", items=regions, fields=lists.REGION_FIELDS)
+    return lists.page(call, "regions", kind="region", items=regions)
 
 
 def get_region(call: Call[None, NoQuery]) -> wire.Region:
@@ -64,15 +64,13 @@ def _named(found: Iterable[R], name: str, scope: Scope, path: str) -> R:
     raise scope.not_found(path)
 
 
-def _zonal(
-    collection: str, *, kind: str, convert_zone: InZone, fields: Any, answer: Any
-) -> tuple[Method, ...]:
+def _zonal(collection: str, *, kind: str, convert_zone: InZone, answer: Any) -> tuple[Method, ...]:
     """List, get and aggregated list of something every zone has its own of."""
 
     def list_them(call: Call[None, ListQuery]) -> wire.ResourceList:
         zone = _zone(call).name
         found = convert_zone(scope_of(call), _fleet(call), zone)
-        return lists.page(call, f"zones/{zone}/{collection}", kind=kind, items=found, fields=fields)
+        return lists.page(call, f"zones/{zone}/{collection}", kind=kind, items=found)
 
     def get(call: Call[None, NoQuery]) -> Any:
         scope, zone, name = scope_of(call), _zone(call).name, call.path[kind]
@@ -84,7 +82,7 @@ def _zonal(
         by_scope = {f"zones/{z.name}": convert_zone(scope, fleet, z.name) for z in fleet.zones}
         if call.query.include_all_scopes:
             by_scope |= {f"regions/{z.region}": [] for z in fleet.zones} | {"global": []}
-        return lists.aggregated(call, collection, kind=kind, by_scope=by_scope, fields=fields)
+        return lists.aggregated(call, collection, kind=kind, by_scope=by_scope)
 
     in_zone = f"zones/{{zone}}/{collection}"
     return (
@@ -123,14 +121,12 @@ METHODS: Final = (
         "machineTypes",
         kind="machineType",
         convert_zone=convert.machine_types,
-        fields=lists.MACHINE_FIELDS,
         answer=wire.MachineType,
     ),
     *_zonal(
         "acceleratorTypes",
         kind="acceleratorType",
         convert_zone=convert.accelerator_types,
-        fields=lists.ACCELERATOR_FIELDS,
         answer=wire.AcceleratorType,
     ),
 )

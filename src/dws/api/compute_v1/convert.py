@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dws.api.compute_v1 import wire
-from dws.api.compute_v1.names import Scope, stable_id
+from dws.api.compute_v1.names import Scope, fingerprint, stable_id
 from dws.model.resources import MachineShape
 from dws.model.topology import Fleet, Zone
 
@@ -18,6 +18,11 @@ def project(scope: Scope) -> wire.Project:
         name=scope.project,
         description=scope.project,
         self_link=scope.link(),
+        default_service_account=f"default@{scope.project}.iam.gserviceaccount.com",
+        default_network_tier="PREMIUM",
+        common_instance_metadata=wire.Fingerprinted(kind="compute#metadata", fingerprint=fingerprint(1)),
+        quotas=[],
+        xpn_project_status="UNSPECIFIED_XPN_PROJECT_STATUS",
     )
 
 

@@ -6,23 +6,24 @@ the document (on the request it stands for), so lists are filtered over what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dws.api.compute_v1 import lists
 from dws.api.compute_v1.lists import ListQuery
 from dws.api.compute_v1.names import ROOT, Scope, scope_of
-from dws.api.filters import Dialect, Field, Kind, parse_filter
+from dws.api.matching import matcher
 from dws.api.method import Call, Method, NoQuery
+from dws.api.pages import Position
 from dws.engine.ports import DocumentQuery, Reader
 from dws.model.document import Document
-from dws.model.errors import InvalidArgument
 
 Called = Call[Any, Any]
 Body: Final[type[dict[str, Any]]] = dict
 Show = Callable[[Scope, Reader, Document], dict[str, Any] | None]
 BATCH: Final = 500
+NEWEST_FIRST: Final = "creationTimestamp desc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +66,14 @@ def _path(collection: Collection, place: str, name: str, parent: str) -> str:
     return f"{place}/{above}{collection.name}/{name}"
 
 
-def every(reader: Reader, query: DocumentQuery) -> Iterator[Document]:
-    """All documents of a query, however many."""
-    query = replace(query, limit=BATCH)
-    while page := reader.documents(query):
-        yield from page
-        query = replace(query, after=(page[-1].scope, page[-1].parent, page[-1].name))
+def every(reader: Reader, query: DocumentQuery, batch: int = BATCH) -> Iterator[Document]:
+    """All documents of a query, however many; read so many at a time."""
+    query = replace(query, limit=batch)
+    while some := reader.documents(query):
+        yield from some
+        if len(some) < batch:
+            return
+        query = replace(query, after=(some[-1].scope, some[-1].parent, some[-1].name))
 
 
 def shown(
@@ -84,58 +87,65 @@ def shown(
         return [each for each in found if each is not None]
 
 
-class _Dug(Mapping[str, Field[Any]]):
-    """The fields of shown things: whatever name a filter has, dotted ones too."""
-
-    def __getitem__(self, name: str) -> Field[Any]:
-        def get(item: Mapping[str, Any]) -> Any:
-            value = item.get(name, "")
-            return value if isinstance(value, str | int | float | dict) else str(value)
-
-        kind = Kind.MAP if name in _MAPS else Kind.TEXT
-        return Field(kind, get if kind is Kind.MAP else lambda item: _word(get(item)))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-
-_MAPS: Final = frozenset({"labels", "scheduling", "specificReservation", "status", "deprecated"})
-FIELDS: Final = _Dug()
-
-
-def _word(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def page_of(call: Call[None, ListQuery], path: str, items: Sequence[dict[str, Any]]) -> tuple[list[Any], str]:
-    """Those items, by name or newest first, that a page has, and the token of the next."""
-    query, pages = call.query, call.context.pages
-    if query.order_by not in lists.ORDERS:
-        raise InvalidArgument(
-            f"Invalid value for field 'orderBy': '{query.order_by}'. Lists are ordered by 'name' or "
-            "'creationTimestamp desc'.",
-            field="orderBy",
-        )
-    wanted = parse_filter(query.filter, FIELDS, Dialect.COMPUTE)
-    bound = ("compute", call.project, path, query.filter, query.order_by)
+    """Those items, in their order or newest first, that a page has, and the token of the next."""
+    query, pages, bound = call.query, call.context.pages, lists.bound_to(call, path)
+    wanted = matcher(query.filter)
     start = int(str(pages.open(query.page_token, *bound)[0])) if query.page_token else 0
     found = [item for item in items if wanted(item)]
-    if query.order_by == "creationTimestamp desc":
+    if query.order_by == NEWEST_FIRST:
         found.sort(key=lambda item: (item.get("creationTimestamp", ""), item["id"]), reverse=True)
     size = query.max_results or lists.RESULTS_MAX
     token = pages.seal([start + size], *bound) if len(found) > start + size else ""
     return found[start : start + size], token
 
 
+def page(
+    call: Call[None, ListQuery], collection: Collection, path: str, place: str = "", parent: str | None = None
+) -> tuple[list[tuple[str, dict[str, Any]]], str]:
+    """A page of a collection's documents in a scope (empty: in all), each with its scope, and the token of
+    the next. Reads and shows no more of them than the page needs, and what its filter passes over."""
+    query, pages, bound = call.query, call.context.pages, lists.bound_to(call, path)
+    reached = tuple(pages.open(query.page_token, *bound)) if query.page_token else None
+    scope, wanted, size = scope_of(call), matcher(query.filter), query.max_results or lists.RESULTS_MAX
+    asked = DocumentQuery(kind=collection.kind, project=scope.project, scope=place, parent=parent)
+    found: list[tuple[str, dict[str, Any]]] = []
+    last_position: Position = []
+    with call.engine.reading() as reader:
+        for kept, position in _in_order(reader, asked, query.order_by, reached, size + 1):
+            item = collection.show(scope, reader, kept)
+            if item is None or not wanted(item):
+                continue
+            if len(found) == size:
+                return found, pages.seal(last_position, *bound)
+            found.append((kept.scope, item))
+            last_position = position
+    return found, ""
+
+
+def _in_order(
+    reader: Reader, query: DocumentQuery, order: str, reached: tuple[Any, ...] | None, batch: int
+) -> Iterator[tuple[Document, Position]]:
+    """The documents behind a position, each with its own: by scope, parent and name, or newest first."""
+    if order != NEWEST_FIRST:
+        for kept in every(reader, replace(query, after=reached), batch):
+            yield kept, [kept.scope, kept.parent, kept.name]
+        return
+    newest = sorted(every(reader, query), key=lambda kept: (kept.created_at, kept.id), reverse=True)
+    for kept in newest:
+        if reached is None or (kept.created_at, kept.id) < reached:
+            yield kept, [kept.created_at, kept.id]
+
+
 def listed(
     call: Call[None, ListQuery], word: str, path: str, items: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """A page of one collection."""
-    scope = scope_of(call)
-    found, token = page_of(call, path, items)
+    return _list(call, word, path, page_of(call, path, items))
+
+
+def _list(call: Call[None, ListQuery], word: str, path: str, page: tuple[list[Any], str]) -> dict[str, Any]:
+    scope, (found, token) = scope_of(call), page
     answer = {
         "kind": f"compute#{word}List",
         "id": f"projects/{scope.project}/{path}",
@@ -149,22 +159,28 @@ def aggregated(
     call: Call[None, ListQuery], word: str, collection: str, items: Sequence[tuple[str, dict[str, Any]]]
 ) -> dict[str, Any]:
     """A page over scopes."""
-    scope, path = scope_of(call), f"aggregated/{collection}"
     place_of = {id(item): place for place, item in items}
-    found, token = page_of(call, path, [item for _, item in items])
+    found, token = page_of(call, f"aggregated/{collection}", [item for _, item in items])
+    return _by_scope(call, word, collection, ([(place_of[id(item)], item) for item in found], token))
+
+
+def _by_scope(
+    call: Call[None, ListQuery], word: str, collection: str, page: tuple[list[tuple[str, Any]], str]
+) -> dict[str, Any]:
+    scope, (found, token) = scope_of(call), page
     fleet = call.engine.declared_fleet(call.who)
     places = {f"zones/{z.name}" for z in fleet.zones}
     if call.query.include_all_scopes:
         places |= {f"regions/{z.region}" for z in fleet.zones} | {"global"}
     by_scope: dict[str, dict[str, Any]] = {}
-    for item in found:
-        by_scope.setdefault(place_of[id(item)], {}).setdefault(collection, []).append(item)
+    for place, item in found:
+        by_scope.setdefault(place, {}).setdefault(collection, []).append(item)
     empty = {place: {"warning": lists.nothing_in(place)} for place in sorted(places - set(by_scope))}
     answer = {
         "kind": f"compute#{word}AggregatedList",
-        "id": f"projects/{scope.project}/{path}",
+        "id": f"projects/{scope.project}/aggregated/{collection}",
         "items": dict(sorted((by_scope | empty).items())),
-        "selfLink": scope.link(path),
+        "selfLink": scope.link(f"aggregated/{collection}"),
     }
     return answer | ({"nextPageToken": token} if token else {})
 
@@ -178,16 +194,12 @@ def reads(
     def list_them(call: Called) -> dict[str, Any]:
         place, parent = where(call), call.path.get("parent", "")
         above = f"{collection.parent}/{parent}/" if parent else ""
-        items = shown(call, collection, place, parent if collection.parent else None)
-        return listed(call, word, f"{place}/{above}{name}", items)
+        path = f"{place}/{above}{name}"
+        found, token = page(call, collection, path, place, parent if collection.parent else None)
+        return _list(call, word, path, ([item for _, item in found], token))
 
     def aggregate_them(call: Called) -> dict[str, Any]:
-        scope = scope_of(call)
-        query = DocumentQuery(kind=collection.kind, project=scope.project)
-        with call.engine.reading() as reader:
-            pairs = ((kept.scope, collection.show(scope, reader, kept)) for kept in every(reader, query))
-            items = [(place, item) for place, item in pairs if item is not None]
-        return aggregated(call, word, name, items)
+        return _by_scope(call, word, name, page(call, collection, f"aggregated/{name}"))
 
     made = []
     for place in scopes:

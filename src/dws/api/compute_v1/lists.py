@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta
 
 from dws.api.compute_v1 import wire
 from dws.api.compute_v1.names import scope_of
-from dws.api.filters import Dialect, Field, Fields, Kind, parse_filter
+from dws.api.matching import matcher
 from dws.api.method import Call, Query
 from dws.model.errors import InvalidArgument
 
@@ -18,8 +19,7 @@ ORDERS: Final = ("", "name", "creationTimestamp desc")
 
 
 class ListQuery(Query):
-    """What the lists understand; `fields`, `alt`, `prettyPrint` and the like are accepted and change
-    nothing."""
+    """What the lists understand; `alt`, `prettyPrint` and the like are accepted and change nothing."""
 
     filter: Annotated[str, Meta(description="Compute's filter grammar, old or new.")] = ""
     max_results: Annotated[int, Meta(ge=0, le=RESULTS_MAX, description="At most so many.")] = RESULTS_MAX
@@ -28,32 +28,12 @@ class ListQuery(Query):
     include_all_scopes: Annotated[bool, Meta(description="Also scopes that never have any.")] = False
 
 
-def _plain(name: str, kind: Kind = Kind.TEXT) -> Field[Any]:
-    attribute = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
-    return Field(kind, lambda item: getattr(item, attribute))
-
-
-_COMMON: Final = {name: _plain(name) for name in ("id", "kind", "name", "description", "selfLink")}
-ZONE_FIELDS: Final[Fields[Any]] = _COMMON | {"region": _plain("region"), "status": _plain("status")}
-REGION_FIELDS: Final[Fields[Any]] = _COMMON | {"status": _plain("status")}
-MACHINE_FIELDS: Final[Fields[Any]] = _COMMON | {
-    "zone": _plain("zone"),
-    "guestCpus": _plain("guestCpus", Kind.NUMBER),
-    "memoryMb": _plain("memoryMb", Kind.NUMBER),
-    "isSharedCpu": Field(Kind.TEXT, lambda m: str(m.is_shared_cpu).lower()),
-}
-ACCELERATOR_FIELDS: Final[Fields[Any]] = _COMMON | {
-    "zone": _plain("zone"),
-    "maximumCardsPerInstance": _plain("maximumCardsPerInstance", Kind.NUMBER),
-}
-
-
 def page(
-    call: Call[None, ListQuery], path: str, *, kind: str, items: Sequence[Any], fields: Fields[Any]
+    call: Call[None, ListQuery], path: str, *, kind: str, items: Sequence[wire.Resource]
 ) -> wire.ResourceList:
     """A page of one collection."""
     scope = scope_of(call)
-    found, token = _page(call, path, [("", item) for item in items], fields)
+    found, token = _page(call, path, [("", item) for item in items])
     return wire.ResourceList(
         kind=f"compute#{kind}List",
         id=f"projects/{scope.project}/{path}",
@@ -68,13 +48,12 @@ def aggregated(
     collection: str,
     *,
     kind: str,
-    by_scope: Mapping[str, Sequence[Any]],
-    fields: Fields[Any],
+    by_scope: Mapping[str, Sequence[wire.Resource]],
 ) -> wire.AggregatedList:
     """A page over scopes; a scope with nothing on it says so."""
     scope, path = scope_of(call), f"aggregated/{collection}"
     everything = [(where, item) for where, items in by_scope.items() for item in items]
-    found, token = _page(call, path, everything, fields)
+    found, token = _page(call, path, everything)
     items: dict[str, dict[str, Any]] = {where: {"warning": nothing_in(where)} for where in by_scope}
     for where, item in found:
         items[where].pop("warning", None)
@@ -89,21 +68,18 @@ def aggregated(
 
 
 def _page(
-    call: Call[None, ListQuery], path: str, items: list[tuple[str, Any]], fields: Fields[Any]
-) -> tuple[list[tuple[str, Any]], str]:
+    call: Call[None, ListQuery], path: str, items: list[tuple[str, wire.Resource]]
+) -> tuple[list[tuple[str, wire.Resource]], str]:
     """Those items, ordered by scope and name, that a page has, and the token of the next."""
-    query, pages = call.query, call.context.pages
-    if query.order_by not in ORDERS:
-        raise InvalidArgument(
-            f"Invalid value for field 'orderBy': '{query.order_by}'. Lists are ordered by 'name' or "
-            "'creationTimestamp desc'.",
-            field="orderBy",
-        )
-    wanted = parse_filter(query.filter, fields, Dialect.COMPUTE)
-    bound = ("compute", call.project, path, query.filter, query.order_by)
-    reached = [str(part) for part in pages.open(query.page_token, *bound)] if query.page_token else ["", ""]
+    query, pages, bound = call.query, call.context.pages, bound_to(call, path)
+    wanted = matcher(query.filter)
+    reached = tuple(pages.open(query.page_token, *bound)) if query.page_token else ("", "")
     found = sorted(
-        (pair for pair in items if wanted(pair[1]) and [pair[0], pair[1].name] > reached),
+        (
+            pair
+            for pair in items
+            if (pair[0], pair[1].name) > reached and wanted(msgspec.to_builtins(pair[1]))
+        ),
         key=lambda pair: (pair[0], pair[1].name),
     )
     size = query.max_results or RESULTS_MAX
@@ -111,6 +87,18 @@ def _page(
     if len(found) > size:
         token = pages.seal([found[size - 1][0], found[size - 1][1].name], *bound)
     return found[:size], token
+
+
+def bound_to(call: Call[None, ListQuery], path: str) -> tuple[str, ...]:
+    """What a page token of a list is good for. Raises InvalidArgument for an order no list has."""
+    query = call.query
+    if query.order_by not in ORDERS:
+        raise InvalidArgument(
+            f"Invalid value for field 'orderBy': '{query.order_by}'. Lists are ordered by 'name' or "
+            "'creationTimestamp desc'.",
+            field="orderBy",
+        )
+    return ("compute", call.project, path, query.filter, query.order_by)
 
 
 def nothing_in(where: str) -> wire.Warning:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from dws.api.compute_v1 import catalog, group_instances, groups, operations, resize_requests, templates
+from dws.api.compute_v1 import (
+    catalog,
+    group_instances,
+    groups,
+    images,
+    operations,
+    resize_requests,
+    templates,
+)
 
 METHODS: Final = (
     *catalog.METHODS,
+    *images.METHODS,
     *operations.METHODS,
     *templates.METHODS,
     *groups.METHODS,

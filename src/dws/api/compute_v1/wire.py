@@ -57,8 +57,21 @@ class AcceleratorType(Resource):
     maximum_cards_per_instance: int
 
 
+class Fingerprinted(Wire):
+    """Metadata without any entry."""
+
+    kind: str
+    fingerprint: str
+
+
 class Project(Resource):
-    """A project."""
+    """A project; `quotas` is always empty: the policy's limits are not of these kinds."""
+
+    default_service_account: str
+    default_network_tier: str
+    common_instance_metadata: Fingerprinted
+    quotas: list[str]
+    xpn_project_status: str
 
 
 class ResourceList(Wire):
