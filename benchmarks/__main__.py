@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import planning, simulating, submitting
+from benchmarks import listing, planning, simulating, submitting
 from benchmarks.measuring import report
 
 ALL = {
+    "listing": ("Lists of the Compute door, SQLite", listing.run),
     "planning": ("Planning on 512 hosts in 32 blocks", planning.run),
     "simulating": ("Whole requests through the engine, 512 simulated hosts", simulating.run),
     "submitting": ("Durable submits through HTTP, SQLite", submitting.run),

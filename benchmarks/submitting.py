@@ -56,7 +56,7 @@ def run(*, short: bool) -> list[Figure]:
     """The figures of one server, warmed by a first round."""
     number = 1_600 if short else 4_800
     with tempfile.TemporaryDirectory() as folder:
-        server, address = _serve(Path(folder))
+        server, address = serve(Path(folder))
         try:
             token = (Path(folder) / "token").read_text().strip()
             _in_own_process(address, token, 320)
@@ -73,7 +73,8 @@ def run(*, short: bool) -> list[Figure]:
     ]
 
 
-def _serve(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
+def serve(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """A server of its own on the demo fleet and SQLite, with its state in `folder`; and its address."""
     log = folder / "server.log"
     with log.open("wb") as file:
         command = [sys.executable, "-m", "dws.cli", "serve", "--fleet", "demo", "--listen", "127.0.0.1:0"]

@@ -211,7 +211,7 @@ def _query(route: Route, raw: bytes, headers: dict[bytes, bytes]) -> tuple[Any, 
 
 async def _body(route: Route, headers: dict[bytes, bytes], receive: Receive, scope: Scope) -> Any:
     """The decoded body: a value of the method's request struct, None where it has none."""
-    raw = await _read(headers, receive)
+    raw = await read_body(headers, receive)
     if scope["method"] in _FORM_HAS_BODY:
         kind = headers.get(b"content-type")
         if kind is None:
@@ -238,7 +238,8 @@ async def _body(route: Route, headers: dict[bytes, bytes], receive: Receive, sco
         raise InvalidArgument("body: it is nested too deeply", field="body") from None
 
 
-async def _read(headers: dict[bytes, bytes], receive: Receive) -> bytes:
+async def read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
+    """A call's body. Raises BodyTooLarge, and Disconnected when the caller goes away meanwhile."""
     told = headers.get(b"content-length", b"")
     if told.isdigit() and int(told) > BODY_MAX_BYTES:
         raise BodyTooLarge(_too_large())

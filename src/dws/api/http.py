@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dws.api import openapi
 from dws.api.auth import Doorkeeper, load_or_create_token, load_tokens
+from dws.api.batch import Batches
 from dws.api.bell import Bell
 from dws.api.compute_v1 import methods as compute
 from dws.api.context import Context
@@ -94,7 +95,7 @@ def create_app(
     )
     app.router.redirect_slashes = False
     # Not a Mount: its pattern has no match for a path with a newline in it.
-    app.router.default = Dispatcher(registry, context, doorkeeper)
+    app.router.default = Batches(Dispatcher(registry, context, doorkeeper), doorkeeper)
     app.state.bell = context.bell
     app.state.doorkeeper = doorkeeper
     app.state.registry = registry

@@ -7,6 +7,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from dws.api.compute_v1.resize_requests import state_of
+from dws.engine.ports import DocumentQuery
+from dws.model.evolve import evolve
+from dws.model.request import RequestState
 from tests.api.served import Served
 from tests.conformance.compute.schema import faults
 
@@ -192,3 +196,15 @@ def test_what_is_not_there_is_not_found(fresh: Served) -> None:
     group = make_group(fresh)
     assert fresh.owner.get(f"{group}/resizeRequests/no").status_code == 404
     assert fresh.owner.post(f"{group}/resizeRequests/no/cancel").status_code == 404
+
+
+def test_a_failed_attempt_that_is_tried_again_is_not_over(fresh: Served) -> None:
+    """A client would take what is still coming for cancelled, and ask for it twice."""
+    ask(fresh, make_group(fresh), resizeBy=40)
+    with fresh.engine.reading() as reader:
+        (kept,) = reader.documents(DocumentQuery(kind="compute.resizeRequest"))
+        request = reader.request(kept.request)
+    assert request is not None
+    ending = evolve(request, state=RequestState.ENDING, requeue=True)
+    assert state_of(ending) == "ACCEPTED"
+    assert state_of(evolve(ending, requeue=False)) == "CANCELLED"

@@ -29,13 +29,17 @@ NEWEST_FIRST: Final = "creationTimestamp desc"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
     """A kind of document: its collection's `name` in paths, its `word` (`instanceTemplate`), and how one is
-    shown; None when it is over and not shown any more. `parent` is the path word of what it belongs to."""
+    shown; None when it is over and not shown any more. `parent` is the path word of what it belongs to.
+
+    The methods of its first scope go by its name alone, those of others by the scope's word and it; all of
+    them do when it is `prefixed`."""
 
     kind: str
     name: str
     word: str
     show: Show
     parent: str = ""
+    prefixed: bool = False
 
 
 def where(call: Called) -> str:
@@ -190,6 +194,7 @@ def reads(
 ) -> tuple[Method, ...]:
     """List and get in each of `scopes` (path templates), and the aggregated list."""
     name, word = collection.name, collection.word
+    capital = name[0].upper() + name[1:]
 
     def list_them(call: Called) -> dict[str, Any]:
         place, parent = where(call), call.path.get("parent", "")
@@ -203,14 +208,15 @@ def reads(
 
     made = []
     for place in scopes:
-        prefix = "" if place.startswith("zones") else "region" if place.startswith("regions") else "global"
-        title = f"{prefix}{name[0].upper()}{name[1:]}" if prefix else name
+        prefix = place.partition("/")[0].removesuffix("s")
+        title = name if place == scopes[0] and not collection.prefixed else f"{prefix}{capital}"
         above = f"{collection.parent}/{{parent}}/" if collection.parent else ""
         at = f"{place}/{above}{name}"
         made.append(read(f"{title}.list", at, f"The {name} of a {place.partition('/')[0]}.", list_them))
         made.append(read(f"{title}.get", f"{at}/{{{word}}}", f"One of the {name}.", get))
     if aggregate and not collection.parent:
-        made.append(read(f"{name}.aggregatedList", f"aggregated/{name}", f"All {name}.", aggregate_them))
+        title = f"global{capital}" if collection.prefixed else name
+        made.append(read(f"{title}.aggregatedList", f"aggregated/{name}", f"All {name}.", aggregate_them))
     return tuple(made)
 
 

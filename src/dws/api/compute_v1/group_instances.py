@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, group_members, groups, operations, vm
+from dws.api.compute_v1 import documents, group_members, group_size, groups, operations, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import Form, anything, boolean, invalid, many, required, text, words
 from dws.api.compute_v1.group_members import COMING, Member
@@ -116,9 +116,9 @@ def create(call: Called) -> dict[str, Any]:
     def work(w: Write) -> operations.Change:
         group = groups.find(w.tx, call)
         there = group_members.members(w.tx, group)
-        groups.check_size(len(there) + len(names))
-        groups.check_sized_by_hand(w.tx, group)
-        if groups.is_bulk(group):
+        group_size.check_size(len(there) + len(names))
+        group_size.check_sized_by_hand(w.tx, group)
+        if group_size.is_bulk(group):
             if group_members.target_size(there):
                 raise FailedPrecondition(
                     f"Group '{group.name}' is not empty; in mode BULK instances are created all at once.",
@@ -126,7 +126,7 @@ def create(call: Called) -> dict[str, Any]:
                 )
             group_members.ask(w, call, group, count=len(names), names=names)
         else:
-            groups.check_grows_one_by_one(w.tx, group)
+            group_size.check_grows_one_by_one(w.tx, group)
             for name in names:
                 group_members.ask(w, call, group, count=1, names=[name])
         return operations.Change(

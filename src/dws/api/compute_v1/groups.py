@@ -12,24 +12,22 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from dws.api.compute_v1 import documents, group_members, operations, templates, vm
+from dws.api.compute_v1 import documents, group_members, group_size, operations, templates, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import OUTPUT_ONLY, Form, Kind, int32, invalid, many, required, text, words
-from dws.api.compute_v1.group_members import COMING, RESIZE_REQUEST, Member
+from dws.api.compute_v1.group_members import COMING, Member
 from dws.api.compute_v1.instance_forms import carried
 from dws.api.compute_v1.names import ROOT, Scope, below_project, check_resource_name, fingerprint, scope_of
 from dws.api.compute_v1.shortages import shortage
 from dws.api.method import Call, Method, Query
-from dws.engine.ports import DocumentQuery, Reader
+from dws.engine.ports import Reader
 from dws.engine.write import Write
 from dws.model.access import Role
 from dws.model.document import Document
-from dws.model.errors import FailedPrecondition, InvalidArgument
 from dws.model.names import DocumentId
 from dws.wire.timefmt import format_instant
 
 KIND: Final = templates.GROUP
-SIZE_MAX: Final = 2_000
 ONE: Final = "instanceGroupManagers/{instanceGroupManager}"
 _SAID: Final[dict[str, Kind]] = {
     "name": text,
@@ -82,7 +80,7 @@ _ACTIONS: Final = (
 class SizeQuery(Query):
     """How large a group is to be."""
 
-    size: Annotated[int, Meta(ge=0, le=SIZE_MAX, description="So many instances.")]
+    size: Annotated[int, Meta(ge=0, le=group_size.SIZE_MAX, description="So many instances.")]
 
 
 def find(reader: Reader, call: Called) -> Document:
@@ -92,11 +90,6 @@ def find(reader: Reader, call: Called) -> Document:
     if kept is None:
         raise scope.not_found(f"{place}/instanceGroupManagers/{name}")
     return kept
-
-
-def is_bulk(group: Document) -> bool:
-    """Whether a group's size is asked for all at once."""
-    return bool(group.body.get("targetSizePolicy", {}).get("mode") == "BULK")
 
 
 # --- changes ----------------------------------------------------------------------------------
@@ -128,7 +121,7 @@ def insert(call: Called) -> dict[str, Any]:
         )
         _check_flex(scope, w.tx, group)
         w.tx.put_document(group)
-        _set_size(w, call, group, size)
+        group_size.set_size(w, call, group, size)
         return operations.Change(type="insert", target=path, target_id=number)
 
     return operations.run(call, place, work)
@@ -143,18 +136,11 @@ def _template_of(body: dict[str, Any]) -> str:
     return below_project(told, "global/instanceTemplates")
 
 
-def _model(reader: Reader, group: Document) -> str:
-    """The provisioning model of a group's template."""
-    template = templates.look_up(reader, group.project, group.body["instanceTemplate"])
-    properties = template.body["properties"] if template is not None else {}
-    return str(properties.get("scheduling", {}).get("provisioningModel", "STANDARD"))
-
-
 def _check_flex(scope: Scope, reader: Reader, group: Document) -> None:
     """Raises NotFound for a missing template, InvalidArgument for what flex start does not allow."""
     if templates.look_up(reader, group.project, group.body["instanceTemplate"]) is None:
         raise scope.not_found(group.body["instanceTemplate"])
-    if _model(reader, group) != "FLEX_START":
+    if group_size.model(reader, group) != "FLEX_START":
         return
     repair = group.body.get("instanceLifecyclePolicy", {}).get("defaultActionOnFailure", "DO_NOTHING")
     if repair != "DO_NOTHING":
@@ -190,7 +176,7 @@ def patch(call: Called) -> dict[str, Any]:
         _check_flex(scope, w.tx, group)
         w.tx.put_document(group)
         if size is not None:
-            _set_size(w, call, group, int(size))
+            group_size.set_size(w, call, group, int(size))
         return operations.Change(type="patch", target=group_members.path_of(group), target_id=group.id)
 
     return operations.run(call, place, work)
@@ -201,7 +187,7 @@ def resize(call: Call[None, SizeQuery]) -> dict[str, Any]:
 
     def work(w: Write) -> operations.Change:
         group = find(w.tx, call)
-        _set_size(w, call, group, call.query.size)
+        group_size.set_size(w, call, group, call.query.size)
         return operations.Change(type="resize", target=group_members.path_of(group), target_id=group.id)
 
     return operations.run(call, documents.where(call), work)
@@ -215,104 +201,12 @@ def delete(call: Called) -> dict[str, Any]:
         for link in list(group_members.links(w.tx, group)):
             group_members.end(w, call, w.tx.request(link.request))
             w.tx.drop_document(link.id)
-        for kept in list(documents.every(w.tx, _resize_requests(group))):
+        for kept in list(documents.every(w.tx, group_size.resize_requests_of(group))):
             w.tx.drop_document(kept.id)
         w.tx.drop_document(group.id)
         return operations.Change(type="delete", target=group_members.path_of(group), target_id=group.id)
 
     return operations.run(call, documents.where(call), work)
-
-
-# --- size -------------------------------------------------------------------------------------
-
-
-def _resize_requests(group: Document) -> DocumentQuery:
-    return DocumentQuery(kind=RESIZE_REQUEST, project=group.project, scope=group.scope, parent=group.name)
-
-
-def check_takes_resize_requests(reader: Reader, group: Document, count: int) -> None:
-    """Raises InvalidArgument when a group cannot grow by a resize request of that size."""
-    if is_bulk(group):
-        raise InvalidArgument(
-            "Resize requests are not supported in a group whose target size policy mode is BULK.",
-            field="resource.name",
-        )
-    if _model(reader, group) == "SPOT":
-        raise InvalidArgument(
-            "Resize requests are not supported with provisioning model SPOT.", field="resource.name"
-        )
-    check_size(group_members.target_size(group_members.members(reader, group)) + count)
-
-
-def check_size(size: int) -> None:
-    """Raises InvalidArgument when a group would be larger than a group may be."""
-    if size > SIZE_MAX:
-        raise InvalidArgument(
-            f"Exceeded limit 'MAX_INSTANCES_IN_INSTANCE_GROUP': {size} instances, the limit is {SIZE_MAX}.",
-            field="resource.targetSize",
-            reason="limitExceeded",
-        )
-
-
-def check_sized_by_hand(reader: Reader, group: Document) -> None:
-    """Raises FailedPrecondition while a resize request waits: its instances are counted already."""
-    for kept in documents.every(reader, _resize_requests(group)):
-        request = reader.request(kept.request)
-        if request is not None and (request.state.is_waiting or request.state == "PROVISIONING"):
-            raise FailedPrecondition(
-                f"The size of group '{group.name}' cannot be changed while resize request '{kept.name}' is "
-                "ACCEPTED; cancel it first.",
-                reason="resourceNotReady",
-            )
-
-
-def check_grows_one_by_one(reader: Reader, group: Document) -> None:
-    """Raises InvalidArgument for a flex start group that is not in bulk mode."""
-    if _model(reader, group) == "FLEX_START":
-        raise InvalidArgument(
-            "Invalid value for field 'resource.targetSize'. A group with provisioning model FLEX_START grows "
-            "by resize requests only; its targetSize must be 0 when it is created.",
-            field="resource.targetSize",
-            reason="invalid",
-        )
-
-
-def _set_size(w: Write, call: Called, group: Document, size: int) -> None:
-    if size < 0:
-        raise invalid("targetSize", size)
-    check_size(size)
-    there = [m for m in group_members.members(w.tx, group) if m.status != "STOPPING"]
-    if size == len(there):
-        return
-    if is_bulk(group):
-        _set_bulk_size(w, call, group, there, size)
-        return
-    check_sized_by_hand(w.tx, group)
-    if size < len(there):
-        group_members.take_away(w, call, _least_wanted(there)[: len(there) - size])
-        return
-    check_grows_one_by_one(w.tx, group)
-    for _ in range(size - len(there)):
-        group_members.ask(w, call, group, count=1)
-
-
-def _set_bulk_size(w: Write, call: Called, group: Document, there: Sequence[Member], size: int) -> None:
-    """All at once: from nothing to a size, and to less."""
-    if not there:
-        group_members.ask(w, call, group, count=size)
-        return
-    if size and (size > len(there) or any(m.status in COMING for m in there)):
-        raise FailedPrecondition(
-            f"The size of group '{group.name}' is {len(there)}. In mode BULK it can be set to 0 at any time, "
-            "to less when no bulk operation is in progress, and to more only from 0.",
-            reason="resourceNotReady",
-        )
-    group_members.take_away(w, call, _least_wanted(there)[: len(there) - size])
-
-
-def _least_wanted(there: Sequence[Member]) -> list[Member]:
-    """What goes first: what is not there yet, then the youngest."""
-    return sorted(there, key=lambda m: (m.status not in COMING, -m.kept.created_at, -m.kept.id))
 
 
 # --- as clients see it ------------------------------------------------------------------------
@@ -358,7 +252,7 @@ def _status(kept: Document, there: Sequence[Member]) -> dict[str, Any]:
         "versionTarget": {"isReached": True},
         "stateful": {"hasStatefulConfig": False},
     }
-    return found | ({"bulkInstanceOperation": {"inProgress": coming}} if is_bulk(kept) else {})
+    return found | ({"bulkInstanceOperation": {"inProgress": coming}} if group_size.is_bulk(kept) else {})
 
 
 def get(call: Called) -> dict[str, Any]:
@@ -367,7 +261,7 @@ def get(call: Called) -> dict[str, Any]:
         kept = find(reader, call)
         answer = shown(scope_of(call), reader, kept)
         waiting = [m.request for m in group_members.members(reader, kept) if m.status == "PENDING"]
-    if not (is_bulk(kept) and waiting and waiting[0] is not None):
+    if not (group_size.is_bulk(kept) and waiting and waiting[0] is not None):
         return answer
     forecast = call.engine.forecast().get(waiting[0].id)
     if forecast is not None:

@@ -201,7 +201,7 @@ def delete(call: Called) -> None:
     call.engine.transact(call.who, work)
 
 
-_LIST: Final = documents.Collection(kind=KIND, name="operations", word="operation", show=shown)
+_LIST: Final = documents.Collection(kind=KIND, name="operations", word="operation", show=shown, prefixed=True)
 METHODS: Final = (
     *documents.reads(_LIST, get, scopes=("zones/{zone}", "regions/{region}", "global")),
     *(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, group_members, groups, operations
+from dws.api.compute_v1 import documents, group_members, group_size, groups, operations
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import DURATION, OUTPUT_ONLY, Form, int32, invalid, many, seconds, text
 from dws.api.compute_v1.group_members import RESIZE_REQUEST as KIND
@@ -65,7 +65,7 @@ def insert(call: Called) -> dict[str, Any]:
         path = f"{group_members.path_of(group)}/resizeRequests/{name}"
         if w.tx.document_named(KIND, group.project, group.scope, name, group.name) is not None:
             raise scope_of(call).exists(path)
-        groups.check_takes_resize_requests(w.tx, group, count)
+        group_size.check_takes_resize_requests(w.tx, group, count)
         request = group_members.ask(w, call, group, count=count, names=names, run_s=run_s)
         number = w.ids.next(w.now)
         w.tx.put_document(
@@ -176,11 +176,12 @@ def state_of(request: CapacityRequest | None) -> str:
     """The public service's word for how far it is."""
     if request is None:
         return "SUCCEEDED"
+    if request.grant is not None and request.grant.delivered_at > 0:
+        return "SUCCEEDED"
+    if request.state is RequestState.ENDING and request.requeue:  # an attempt failed; there will be another
+        return "ACCEPTED"
     state = _STATES[request.state]
-    delivered = request.grant is not None and request.grant.delivered_at > 0
-    if state == "SUCCEEDED" and not delivered:  # given back before it was all there
-        return "CANCELLED"
-    return "SUCCEEDED" if delivered and state != "SUCCEEDED" else state
+    return "CANCELLED" if state == "SUCCEEDED" else state  # given back before it was all there
 
 
 def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 What it is like now is read from the request. One whose zone is the planner's choice is kept in its region,
 and shown in the zone its request was granted once it has one.
 
-    request   PENDING, BOOKED   PROVISIONING        ACTIVE    ENDING     over
-    instance  PENDING           PROVISIONING        RUNNING   STOPPING   gone, or TERMINATED when it only stops
+    request   PENDING, BOOKED   PROVISIONING   ACTIVE    ENDING     over
+    instance  PENDING           PROVISIONING   RUNNING   STOPPING   gone, or TERMINATED when it only stops
 """
 
 from __future__ import annotations
