@@ -182,7 +182,7 @@ class Books:
             self.calendars[name].set_inside(new)
         else:
             self.calendars[name] = PoolCalendar(self.fleet.pool(new.pool), new)
-        self.calendars[name].set_hosts(unready(self.hosts, new.pool))
+        self.calendars[name].set_hosts(unready(self.hosts, self.fleet.pool(new.pool)))
         if was != name:
             for child in self.inside(new.id):
                 self.calendars[name].add(child)
@@ -206,10 +206,9 @@ class Books:
         self._tell_unready(key[0])
 
     def _tell_unready(self, pool: str) -> None:
-        out = unready(self.hosts, pool)
         for calendar in self.calendars.values():
             if calendar.pool.name == pool:
-                calendar.set_hosts(out)
+                calendar.set_hosts(unready(self.hosts, calendar.pool))
 
     def put_fleet(self, fleet: Fleet) -> None:
         """The declared fleet changed."""

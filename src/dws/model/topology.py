@@ -1,8 +1,9 @@
 """Zones, pools and domains: where capacity is.
 
-A pool is a line of identical units (here: whole hosts of one shape in one zone); a domain is an
-aligned range of that line. The smallest declared domains are the pool's *cells*: within a cell units
-are interchangeable, so a promise needs only counts per cell and the units are drawn at the start.
+A pool is a line of identical units (whole hosts of one shape in one zone, or the accelerators of hosts
+that are shared); a domain is an aligned range of that line. The smallest declared domains are the pool's
+*cells*, or the hosts where these are shared: within a cell units are interchangeable, so a promise needs
+only counts per cell and the units are drawn at the start.
 
     pool  h001 h002 h003 h004 h005 h006 h007 h008
     block └────── b1 ──────┘ └────── b2 ──────┘        two cells, 0 and 1
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dws.model.errors import InvalidArgument
+from dws.model.piece import UNIT, Piece
 from dws.model.resources import NO_OVERHEADS, MachineShape, Overheads
 
 HOST_LEVEL = "host"
@@ -56,7 +58,9 @@ class Domain:
 class Pool:
     """Identical hosts of one shape in one zone, run by one backend.
 
-    `hosts[i]` is the name of unit i. `domains` lists every declared domain of every level, outermost
+    `hosts` are their names, in the order of the line; each is `host_units` units of it: one, or, where hosts
+    are shared, one for each accelerator, and then `fractions` are the shapes finer than a host that the pool
+    serves. `domains` lists every declared domain of every level, outermost
     level first; domains of one level do not overlap. `levels` are the declared levels, outermost first,
     without `pool` and `host`. `price_micros_per_hour` is for one accelerator
     (one host where the shape has none) in millionths of the fleet's currency.
@@ -72,6 +76,8 @@ class Pool:
     overheads: Overheads = NO_OVERHEADS
     price_micros_per_hour: int = 0
     unavailable: str = ""
+    host_units: int = 1
+    fractions: tuple[MachineShape, ...] = ()
     levels: tuple[str, ...] = field(init=False, default=(), compare=False, repr=False)
     cells: tuple[Domain, ...] = field(init=False, default=())
     _cell_of: tuple[int, ...] = field(init=False, default=(), compare=False, repr=False)
@@ -83,11 +89,14 @@ class Pool:
     def __post_init__(self) -> None:
         if len(set(self.hosts)) != len(self.hosts):
             raise InvalidArgument(f"pool {self.name}: two hosts share a name", field="hosts")
+        self._check_sharing()
         object.__setattr__(self, "levels", tuple(dict.fromkeys(d.level for d in self.domains)))
         object.__setattr__(self, "cells", self._cells())
         of = tuple(i for i, cell in enumerate(self.cells) for _ in cell.units)
         object.__setattr__(self, "_cell_of", of)
         self._groups[POOL_LEVEL] = (tuple(range(len(self.cells))),)
+        if self.is_shared:
+            self._groups[HOST_LEVEL] = tuple((i,) for i in range(len(self.cells)))
         for level in self.levels:
             self._groups[level] = tuple(
                 tuple(i for i, c in enumerate(self.cells) if d.first <= c.first < d.first + d.size)
@@ -98,7 +107,61 @@ class Pool:
             sizes = (sum(self.cells[c].size for c in group) for group in groups)
             self._largest[level] = max(sizes, default=0)
 
+    def _check_sharing(self) -> None:
+        if self.host_units not in (1, self.shape.accelerators):
+            raise InvalidArgument(
+                f"pool {self.name}: a host of {self.shape.accelerators} accelerators is shared by one at a "
+                f"time or not at all, not in {self.host_units} units",
+                field="host_units",
+            )
+        for fraction in self.fractions:
+            fits = fraction.accelerator == self.shape.accelerator
+            if not fits or not 0 < fraction.accelerators < self.host_units:
+                raise InvalidArgument(
+                    f"pool {self.name}: {fraction.name} is no fraction of a shared {self.shape.name}",
+                    field="fractions",
+                )
+
+    @property
+    def is_shared(self) -> bool:
+        """True when a host may hold several things at once."""
+        return self.host_units > 1
+
+    @property
+    def size(self) -> int:
+        """Units of the line."""
+        return len(self.hosts) * self.host_units
+
+    @property
+    def unit_weight(self) -> int:
+        """What a unit counts for in accelerators, a host without any counting as one."""
+        return max(1, self.shape.accelerators // self.host_units)
+
+    def units_of(self, host: int) -> range:
+        """The units of a host, by its place in `hosts`."""
+        return range(host * self.host_units, (host + 1) * self.host_units)
+
+    def piece_of(self, shape: str) -> Piece | None:
+        """What an instance of a shape takes here, None when the pool does not serve it."""
+        if shape == self.shape.name:
+            return Piece(size=self.host_units)
+        sizes = (f.accelerators for f in self.fractions if f.name == shape)
+        return next((Piece(size=size) for size in sizes), None)
+
+    def largest(self, level: str | None, piece: Piece) -> int:
+        """How many pieces the largest domain of a level has room for when empty; raises like `groups`."""
+        if piece == UNIT:
+            return self.largest_group(level)
+        return max(
+            (piece.in_cells([self.cells[c].size for c in group]) for group in self.groups(level)), default=0
+        )
+
     def _cells(self) -> tuple[Domain, ...]:
+        if self.is_shared:
+            return tuple(
+                Domain(level=HOST_LEVEL, name=name, first=i * self.host_units, size=self.host_units)
+                for i, name in enumerate(self.hosts)
+            )
         whole = Domain(level=POOL_LEVEL, name=self.name, first=0, size=len(self.hosts))
         if not self.domains:
             return (whole,)

@@ -12,7 +12,7 @@ from dws.model.reservation import Reservation
 from dws.model.topology import Fleet, Pool
 from dws.planner.explain import never_fits
 from dws.planner.options import PolicyOptions
-from dws.planner.resolve import candidates, candidates_inside, has_level, hosts_needed, is_of_kind
+from dws.planner.resolve import candidates, candidates_inside, has_level, is_of_kind, pieces_needed
 
 ALTERNATIVES_MAX = 16
 
@@ -144,7 +144,7 @@ def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
 
 
 def _size(alternative: Alternative, pools: list[Pool], options: PolicyOptions, where: str) -> None:
-    instances = min(hosts_needed(alternative, p) for p in pools)
+    instances = min(pieces_needed(alternative, p)[0] for p in pools)
     if instances > options.instances_max:
         raise InvalidArgument(
             f"{where}count: {alternative.count} means {instances} instances, at most "

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from dws.model.booking import Booking, OwnerKind, Stage
+from dws.model.piece import UNIT, Piece
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER, Span
 from dws.model.topology import Pool
@@ -52,7 +53,7 @@ def start_order(request: CapacityRequest) -> tuple[int, int, int, int]:
 
 
 class Idle(NamedTuple):
-    """Hosts that nothing holds now: the `most` in one `group` of a level, and the `total` over all groups."""
+    """Pieces that nothing holds now: the `most` in one `group` of a level, the `total` over all groups."""
 
     most: int
     group: int
@@ -68,7 +69,7 @@ class Pass:
     now: int
     calendars: dict[str, PoolCalendar] = field(init=False)
     held: dict[str, Ints] = field(init=False)
-    _idle: dict[tuple[str, str | None], Idle] = field(init=False)
+    _idle: dict[tuple[str, str | None, Piece], Idle] = field(init=False)
     _pools: dict[object, frozenset[str]] = field(init=False)
     protected: set[int] = field(init=False)
     promises: dict[int, Booking] = field(init=False)
@@ -326,13 +327,13 @@ class Pass:
             booking = self.promises.get(request.id)
             if booking is not None:
                 pool = self.snapshot.fleet.pool(booking.pool)
-                held = booking.count * max(1, pool.shape.accelerators)
+                held = booking.count * pool.unit_weight
                 by_project[request.project] += held * booking.span.length_s
         return by_project
 
     def _accelerator_s(self, placement: Placement) -> int:
         pool = self.snapshot.fleet.pool(placement.pool)
-        return placement.count * max(1, pool.shape.accelerators) * placement.span.length_s
+        return placement.count * pool.unit_weight * placement.span.length_s
 
     @property
     def _lends(self) -> bool:
@@ -402,6 +403,7 @@ class Pass:
                 after=after,
                 before=min(before, end - candidate.pool.overheads.total_s - 1),
                 held=held,
+                piece=candidate.piece,
             )
             late_s = found[0] - candidate.inside.span.start if found is not None else 0
         else:
@@ -412,6 +414,7 @@ class Pass:
                 after=after,
                 before=before,
                 held=held,
+                piece=candidate.piece,
             )
         if found is None:
             return None
@@ -434,16 +437,17 @@ class Pass:
 
     def has_room_now(self, request: CapacityRequest) -> bool:
         """A quick no: without enough idle hosts in any group it cannot start, whatever is promised."""
-        return any(self.idle(c.calendar, c.within).most >= c.count for c in self.usable(request))
+        return any(self.idle(c.calendar, c.within, c.piece).most >= c.count for c in self.usable(request))
 
-    def idle(self, calendar: str, within: str | None) -> Idle:
-        """Idle hosts now in the groups of a level, what starts in this pass taken off."""
-        idle = self._idle.get((calendar, within))
+    def idle(self, calendar: str, within: str | None, piece: Piece = UNIT) -> Idle:
+        """Idle pieces now in the groups of a level, what starts in this pass taken off."""
+        idle = self._idle.get((calendar, within, piece))
         if idle is None:
-            groups = self.calendar(calendar).idle_in_groups(within)
+            groups = self.calendar(calendar).idle_in_groups(within, piece)
             most = max(groups, default=0)
             group = groups.index(most) if groups else 0
-            idle = self._idle[calendar, within] = Idle(most=most, group=group, total=sum(groups))
+            idle = Idle(most=most, group=group, total=sum(groups))
+            self._idle[calendar, within, piece] = idle
         return idle
 
     def forget_idle(self) -> None:
@@ -469,7 +473,8 @@ class Pass:
 
     def doubted(self, pool: str) -> frozenset[int]:
         """Units of a pool that are better drawn last."""
-        return frozenset(u for p, u in self.snapshot.hosts if p == pool)
+        units_of = self.snapshot.fleet.pool(pool).units_of
+        return frozenset(u for p, host in self.snapshot.hosts if p == pool for u in units_of(host))
 
     def _book(self, request: CapacityRequest, placement: Placement) -> None:
         self.lift(request)

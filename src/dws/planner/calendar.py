@@ -19,6 +19,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from dws.model.booking import Booking, OwnerKind, Part, Stage
+from dws.model.piece import UNIT, Piece
 from dws.model.time import FOREVER, Span
 from dws.model.topology import HostStatus, Pool
 from dws.planner import kernels
@@ -53,7 +54,7 @@ class PoolCalendar:
         self._bookings: dict[int, Booking] = {}
         self._ends: list[tuple[int, int]] = []
         self._maintenance: dict[int, Booking] = {}
-        self._busy = bytearray(len(pool.hosts))
+        self._busy = bytearray(pool.size)
         self._idle = [len(units) for units in self._units]
         self._unready: dict[int, HostStatus] = {}
         self._groups: dict[str | None, tuple[kernels.Ints, kernels.Ints]] = {}
@@ -64,7 +65,7 @@ class PoolCalendar:
         self._times = np.zeros(_SPARE_ROWS, dtype=np.int64)
         self._free = np.zeros((_SPARE_ROWS, cells), dtype=np.int32)
         self._rows = 1
-        self._floors: dict[tuple[str | None, int], tuple[int, int, int]] = {}
+        self._floors: dict[tuple[str | None, int, Piece], tuple[int, int, int]] = {}
         if self._inside is None:
             self._free[0] = [c.size for c in self.pool.cells]
             return
@@ -253,22 +254,24 @@ class PoolCalendar:
         after: int,
         before: int,
         held: kernels.Ints | None = None,
+        piece: Piece = UNIT,
     ) -> tuple[int, tuple[Part, ...]] | None:
-        """The earliest start in [after, before] with `count` units of one group of level `within` free
-        for `length_s`, and the counts to take from each cell. None when there is none.
+        """The earliest start in [after, before] with `count` pieces in one group of level `within` free
+        for `length_s`, and the units to take from each cell. None when there is none.
 
         `held` are units per cell not confirmed free yet at `after`.
         """
         if not self._maintenance:
-            return self._earliest_by_number(count, length_s, within, after, before, held)
+            return self._earliest_by_number(count, piece, length_s, within, after, before, held)
         at: int | None = after
         while at is not None and at <= before:
             own = held if at == after else None
-            found = self._earliest_by_number(count, length_s, within, at, before, own)
+            found = self._earliest_by_number(count, piece, length_s, within, at, before, own)
             if found is None:
                 return None
             start = found[0]
-            sure = self._around_maintenance(found, count, length_s, within, own if start == at else None)
+            own = own if start == at else None
+            sure = self._around_maintenance(found, count, piece, length_s, within, own)
             if sure is not None:
                 return sure
             at = self.next_change(start)
@@ -278,6 +281,7 @@ class PoolCalendar:
         self,
         found: tuple[int, tuple[Part, ...]],
         count: int,
+        piece: Piece,
         length_s: int,
         within: str | None,
         held: kernels.Ints | None,
@@ -287,7 +291,7 @@ class PoolCalendar:
         if not self._begins(start, start + length_s):
             return found
         with self._spared(start, start + length_s):
-            return self._earliest_by_number(count, length_s, within, start, start, held)
+            return self._earliest_by_number(count, piece, length_s, within, start, start, held)
 
     def _begins(self, start: int, end: int) -> list[tuple[int, Part]]:
         """When maintenance begins behind `start` and before `end`, and on what, in order."""
@@ -315,6 +319,7 @@ class PoolCalendar:
     def _earliest_by_number(
         self,
         count: int,
+        piece: Piece,
         length_s: int,
         within: str | None,
         after: int,
@@ -322,13 +327,13 @@ class PoolCalendar:
         held: kernels.Ints | None,
     ) -> tuple[int, tuple[Part, ...]] | None:
         """The search itself. While capacity is only taken, never given back, no start found before becomes
-        possible earlier, nor for longer: each search goes on where the last one for as many units, no longer,
-        ended.
+        possible earlier, nor for longer: each search goes on where the last one for as many pieces, no
+        longer, ended.
         """
         offsets, cells = self._cells_of(within)
         before = min(before, FOREVER - 1)
         since = after
-        length, since_then, found = self._floors.get((within, count), (0, 0, 0))
+        length, since_then, found = self._floors.get((within, count, piece), (0, 0, 0))
         if length <= length_s and since_then <= after < found:
             since, after, held = since_then, found, None
         if held is None:
@@ -340,19 +345,31 @@ class PoolCalendar:
             offsets,
             cells,
             held,
+            piece.span,
+            piece.size,
             count,
             length_s,
             after,
             before,
         )
-        self._floors[within, count] = length_s, since, max(after, int(start) if group >= 0 else before + 1)
+        ruled_out = int(start) if group >= 0 else before + 1
+        self._floors[within, count, piece] = length_s, since, max(after, ruled_out)
         if group < 0:
             return None
         if start > after:
             held = self.nothing_held()
         own = cells[offsets[group] : offsets[group + 1]]
         taken = kernels.pick(
-            self._times, self._free, self._rows, start, start + length_s, own, held, count
+            self._times,
+            self._free,
+            self._rows,
+            start,
+            start + length_s,
+            own,
+            held,
+            piece.span,
+            piece.size,
+            count,
         ).tolist()
         parts = (Part(cell=int(own[i]), count=n) for i, n in enumerate(taken) if n)
         return int(start), tuple(parts)
@@ -366,8 +383,9 @@ class PoolCalendar:
         after: int,
         before: int,
         held: kernels.Ints | None = None,
+        piece: Piece = UNIT,
     ) -> tuple[int, tuple[Part, ...]] | None:
-        """As `earliest`, for units free from the start until `end`, which lies behind it."""
+        """As `earliest`, for pieces free from the start until `end`, which lies behind it."""
         before = min(before, end - 1)
         if before < after:
             return None
@@ -381,6 +399,7 @@ class PoolCalendar:
                 after=at,
                 before=at,
                 held=held if at == after else None,
+                piece=piece,
             )
             if found is not None:
                 return found
@@ -420,9 +439,11 @@ class PoolCalendar:
         """The units of a cell on READY hosts that no live booking holds, whatever its span says."""
         return [u for u in self._units[cell] if not self._busy[u] and u not in self._unready]
 
-    def idle_in_groups(self, within: str | None) -> list[int]:
-        """How many idle units each group of a level has."""
+    def idle_in_groups(self, within: str | None, piece: Piece = UNIT) -> list[int]:
+        """How many idle pieces each group of a level has."""
         idle = self._idle.__getitem__
+        if piece != UNIT:
+            return [piece.in_cells([idle(c) for c in group]) for group in self.pool.groups(within)]
         return [sum(map(idle, group)) for group in self.pool.groups(within)]
 
     def free_to(self, cell: int, now: int, end: int) -> list[int]:

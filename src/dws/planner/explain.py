@@ -124,7 +124,7 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
         for c in shadow.usable(request)
         if c.alternative == placement.alternative and c.calendar == placement.calendar
     )
-    idle = shadow.idle(candidate.calendar, candidate.within)
+    idle = shadow.idle(candidate.calendar, candidate.within, candidate.piece)
     facts: dict[str, int | str] = {
         "need": candidate.count,
         "best": idle.most,

@@ -76,7 +76,7 @@ def _gang_is_whole(placement: Placement, snapshot: FleetSnapshot, request_id: in
         for c in eligible(request, snapshot, snapshot.in_use, lend_idle_s=FOREVER)
         if (c.alternative, c.calendar) == (placement.alternative, placement.calendar)
     )
-    assert placement.count == candidate.count, "a gang is all or nothing"
+    assert placement.count == candidate.units, "a gang is all or nothing"
     if candidate.inside is not None:
         assert candidate.inside.span.contains(placement.span), "a run lies inside its reservation"
     asked = placement.span.length_s == candidate.length_s or candidate.until_end

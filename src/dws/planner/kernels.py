@@ -7,6 +7,10 @@ the last row lasts for ever.
     cell 0  4      2       2       4
     cell 1  4      4       1       4
 
+What is looked for are *pieces*: `size` units of each of `span` neighbouring cells, aligned. A whole unit
+is the piece of one and one; two of a host's accelerators, where cells are hosts, one of one and two; a
+slice of four whole hosts with four chips each, one of four and four.
+
 Every function here also runs uncompiled, slowly, which is its own reference in the tests. Nothing else
 in the project imports numba.
 """
@@ -116,6 +120,20 @@ def window_min(
 
 
 @compiled
+def pieces(least: Ints, span: int, size: int) -> int:
+    """How many pieces cells have room for that have `least[i]` units each; cells left over at the end of
+    the line make no piece. Numbers below 0 count as 0."""
+    total = 0
+    for first in range(0, least.size - span + 1, span):
+        few = least[first]
+        for i in range(first + 1, first + span):
+            few = min(few, least[i])
+        if few >= size:
+            total += few // size
+    return total
+
+
+@compiled
 def earliest(
     times: Times,
     free: Free,
@@ -123,23 +141,26 @@ def earliest(
     offsets: Ints,
     cells: Ints,
     held: Ints,
+    span: int,
+    size: int,
     need: int,
     length: int,
     after: int,
     before: int,
 ) -> tuple[int, int]:
-    """The earliest start in [after, before] at which some group has `need` units free for `length`.
+    """The earliest start in [after, before] at which some group has `need` pieces free for `length`.
 
-    Group g is cells[offsets[g]:offsets[g+1]]; it has as many as the sum over its cells of the least
-    number free in the window. `held[c]` units of cell c are not confirmed free yet at `after` and do not
-    count for a start at that very instant. Returns (start, group) with the fullest group that still
-    fits, the lowest index among equals; (-1, -1) when there is none.
+    Group g is cells[offsets[g]:offsets[g+1]]; it has as many pieces as the least numbers of units free in
+    each of its cells in the window make. `held[c]` units of cell c are not confirmed free yet at `after`
+    and do not count for a start at that very instant. Returns (start, group) with the fullest group that
+    still fits, the lowest index among equals; (-1, -1) when there is none.
 
     A window is read from its end: the first row at which too few are left rules out every start up to
     the end of that row, because each such window would hold the same rows.
     """
     best_start, best_group, best_free = -1, -1, 0
     least = np.empty(cells.size, dtype=np.int64)
+    are_units = span == 1 and size == 1  # counted on the way, which is quicker
     for group in range(offsets.size - 1):
         own = cells[offsets[group] : offsets[group + 1]]
         limit = before if best_start < 0 else best_start
@@ -156,6 +177,8 @@ def earliest(
                     least[i] = min(least[i], free[row, own[i]])
                     if least[i] > 0:
                         total += least[i]
+                if not are_units:
+                    total = pieces(least[: own.size], span, size)
                 if total < need:
                     break
                 row -= 1
@@ -166,10 +189,9 @@ def earliest(
                 start = times[first]
                 continue
             if start == after:
-                total = 0
                 for i in range(own.size):
-                    if least[i] > held[own[i]]:
-                        total += least[i] - held[own[i]]
+                    least[i] -= held[own[i]]
+                total = pieces(least[: own.size], span, size)
                 if total < need:
                     start += 1
                     first = row_at(times, rows, start)
@@ -204,16 +226,68 @@ def choose(least: Ints, count: int) -> Ints:
 
 
 @compiled
+def rooms(least: Ints, span: int, size: int) -> Ints:
+    """For each run of `span` cells how many runs its largest wholly free surroundings have: 1, 2, 4 … for
+    aligned blocks of runs that all have room, 0 where the run itself has none."""
+    found = np.ones(least.size // span, dtype=np.int64)
+    for run in range(found.size):
+        for i in range(run * span, (run + 1) * span):
+            if least[i] < size:
+                found[run] = 0
+    width = 1
+    while 2 * width <= found.size:
+        for base in range(0, found.size - 2 * width + 1, 2 * width):
+            if found[base] == width and found[base + width] == width:
+                found[base : base + 2 * width] = 2 * width
+        width *= 2
+    return found
+
+
+@compiled
+def choose_pieces(least: Ints, span: int, size: int, count: int) -> Ints:
+    """How many units to take from each cell for `count` pieces: from the fullest run that still has room,
+    then from the one in the smallest free surroundings, so that what is whole stays whole; the lowest index
+    among equals. There must be enough."""
+    taken = np.zeros(least.size, dtype=np.int64)
+    room = rooms(least, span, size)
+    while count > 0:
+        best, best_left = -1, 0
+        for run in range(room.size):
+            if room[run] == 0:
+                continue
+            left = least[run * span : (run + 1) * span].sum()
+            if best < 0 or left < best_left or (left == best_left and room[run] < room[best]):
+                best, best_left = run, left
+        own = least[best * span : (best + 1) * span]
+        number = min(count, own.min() // size)
+        taken[best * span : (best + 1) * span] = number * size
+        room[best] = 0
+        count -= number
+    return taken
+
+
+@compiled
 def pick(
-    times: Times, free: Free, rows: int, start: int, end: int, cells: Ints, held: Ints, count: int
+    times: Times,
+    free: Free,
+    rows: int,
+    start: int,
+    end: int,
+    cells: Ints,
+    held: Ints,
+    span: int,
+    size: int,
+    count: int,
 ) -> Ints:
-    """How many of `count` to take from each of `cells` for [start, end), as `choose` does; `held[c]` units
-    of cell c do not count."""
+    """How many units to take from each of `cells` for `count` pieces over [start, end), as `choose` does for
+    whole units and `choose_pieces` for others; `held[c]` units of cell c do not count."""
     least = np.empty(cells.size, dtype=np.int64)
     window_min(times, free, rows, start, end, cells, least)
     for i in range(cells.size):
         least[i] -= held[cells[i]]
-    return choose(least, count)
+    if span == 1 and size == 1:
+        return choose(least, count)
+    return choose_pieces(least, span, size, count)
 
 
 def warming() -> Iterator[None]:
@@ -224,9 +298,9 @@ def warming() -> Iterator[None]:
     ints = np.zeros(2, dtype=np.int64)
     rows = change(times, free, 1, 10, 20, ints[:1], ints[:1] - 1)
     yield
-    earliest(times, free, rows, np.array([0, 2]), np.array([0, 1]), ints, 1, 5, 0, 100)
+    earliest(times, free, rows, np.array([0, 2]), np.array([0, 1]), ints, 1, 1, 1, 5, 0, 100)
     yield
-    pick(times, free, rows, 0, 5, np.array([0, 1]), ints, 1)
+    pick(times, free, rows, 0, 5, np.array([0, 1]), ints, 1, 1, 1)
 
 
 def warm() -> None:

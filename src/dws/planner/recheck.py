@@ -87,7 +87,7 @@ class Recheck:
         """True when the placement is one of the request's demand as it is now."""
         window = Span(request.demand.not_before, request.demand.not_after + 1)
         return window.covers(placement.start) and any(
-            (c.alternative, c.calendar, c.count)
+            (c.alternative, c.calendar, c.units)
             == (placement.alternative, placement.calendar, placement.count)
             and (c.until_end or c.duration_s == placement.duration_s)
             for c in self._state.usable(request)

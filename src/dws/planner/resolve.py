@@ -1,22 +1,24 @@
 """From what is wanted to where it could be: each alternative, in each pool that can hold its kind.
 
-A gang never spans pools, so it never mixes machine types. Accelerator counts are rounded up to whole
-hosts, because hosts are handed out whole.
+A gang never spans pools, so it never mixes machine types. Accelerator counts are rounded up: to whole hosts,
+or, where hosts are shared, to the smallest shape of the pool that has as many.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from dws.model.booking import Booking, calendar_name
 from dws.model.catalog import accelerator_names
 from dws.model.demand import UNTIL_END, Alternative, Demand
-from dws.model.topology import Fleet, Pool
+from dws.model.piece import UNIT, Piece
+from dws.model.topology import HOST_LEVEL, Fleet, Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One alternative in one pool: `count` hosts for `length_s`, set-up and tear-down included.
+    """One alternative in one pool: `count` pieces for `length_s`, set-up and tear-down included.
 
     With `inside`, in the booking of a reservation of that pool, and then `until_end` may say that it lasts
     to that booking's end, whenever it starts: `duration_s` and `length_s` are the longest it can be. `lent`
@@ -32,6 +34,7 @@ class Candidate:
     inside: Booking | None = None
     until_end: bool = False
     lent: bool = False
+    piece: Piece = UNIT
 
     @property
     def parent(self) -> int:
@@ -47,30 +50,37 @@ class Candidate:
     def could_ever_fit(self) -> bool:
         """True when the empty pool, or reservation, has room for it, hosts that are down counted in."""
         if self.inside is None:
-            return self.pool.largest_group(self.within) >= self.count
+            return self.pool.largest(self.within, self.piece) >= self.count
         fits = self.duration_s > 0 and self.length_s <= self.inside.span.length_s
+        held: Counter[int] = Counter()
+        for part in self.inside.parts:
+            held[part.cell] += part.count
         return fits and self.count <= max(
             (
-                sum(p.count for p in self.inside.parts if p.cell in group)
+                self.piece.in_cells([held[cell] for cell in group])
                 for group in self.pool.groups(self.within)
             ),
             default=0,
         )
 
     @property
+    def units(self) -> int:
+        """Units of the pool that it takes."""
+        return self.count * self.piece.units
+
+    @property
     def accelerators(self) -> int:
         """Accelerators held, 0 for CPU-only hosts."""
-        return self.count * self.pool.shape.accelerators
+        return self.units * self.pool.shape.accelerators // self.pool.host_units
 
     @property
     def accelerator_s(self) -> int:
         """Accelerator-seconds booked, a host without accelerators counting as one."""
-        return self.count * max(1, self.pool.shape.accelerators) * self.length_s
+        return self.units * self.pool.unit_weight * self.length_s
 
     def cost_micros_of(self, duration_s: int) -> int:
         """What so many seconds cost."""
-        units = self.count * max(1, self.pool.shape.accelerators)
-        return self.pool.price_micros_per_hour * units * duration_s // 3600
+        return self.pool.price_micros_per_hour * self.units * self.pool.unit_weight * duration_s // 3600
 
 
 def candidates(demand: Demand, fleet: Fleet) -> tuple[Candidate, ...]:
@@ -79,35 +89,44 @@ def candidates(demand: Demand, fleet: Fleet) -> tuple[Candidate, ...]:
         Candidate(
             alternative=index,
             pool=pool,
-            count=hosts_needed(alternative, pool),
+            count=count,
             duration_s=alternative.duration_s,
             length_s=alternative.duration_s + pool.overheads.total_s,
             within=alternative.within,
+            piece=piece,
         )
         for index, alternative in enumerate(demand.alternatives)
         for pool in fleet.pools_in(alternative.locations)
         if is_of_kind(alternative, pool) and has_level(pool, alternative.within)
+        for count, piece in (pieces_needed(alternative, pool),)
     )
 
 
 def is_of_kind(alternative: Alternative, pool: Pool) -> bool:
     """True when the pool's hosts are what the alternative asks for."""
     if alternative.shape:
-        return pool.shape.name == alternative.shape
+        return pool.piece_of(alternative.shape) is not None
     names = accelerator_names(pool.shape.accelerator) if pool.shape.accelerator else frozenset()
     return alternative.accelerator in names
 
 
 def has_level(pool: Pool, within: str | None) -> bool:
     """True when the pool knows the level of closeness."""
+    if within == HOST_LEVEL and pool.is_shared:
+        return True
     return within is None or within == "pool" or within in pool.levels
 
 
-def hosts_needed(alternative: Alternative, pool: Pool) -> int:
-    """Whole hosts for the alternative's count."""
+def pieces_needed(alternative: Alternative, pool: Pool) -> tuple[int, Piece]:
+    """How many pieces of which kind the alternative comes to in a pool of its kind."""
     if alternative.shape:
-        return alternative.count
-    return -(-alternative.count // pool.shape.accelerators)
+        piece = pool.piece_of(alternative.shape)
+        assert piece is not None, "the pool is of the kind asked for"
+        return alternative.count, piece
+    enough = [f.accelerators for f in pool.fractions if f.accelerators >= alternative.count]
+    if enough:
+        return 1, Piece(size=min(enough))
+    return -(-alternative.count // pool.shape.accelerators), Piece(size=pool.host_units)
 
 
 def candidates_inside(demand: Demand, fleet: Fleet, booking: Booking) -> tuple[Candidate, ...]:
@@ -120,13 +139,15 @@ def candidates_inside(demand: Demand, fleet: Fleet, booking: Booking) -> tuple[C
             continue
         if alternative.locations and pool not in fleet.pools_in(alternative.locations):
             continue
+        count, piece = pieces_needed(alternative, pool)
         until_end = alternative.duration_s == UNTIL_END
         duration_s = booking.span.length_s - overhead_s if until_end else alternative.duration_s
         found.append(
             Candidate(
                 alternative=index,
                 pool=pool,
-                count=hosts_needed(alternative, pool),
+                count=count,
+                piece=piece,
                 duration_s=duration_s,
                 length_s=duration_s + overhead_s,
                 within=alternative.within,

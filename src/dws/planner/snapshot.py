@@ -10,7 +10,7 @@ from dws.model.booking import Booking, OwnerKind, calendar_name
 from dws.model.demand import Alternative
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
-from dws.model.topology import Fleet, HostState, HostStatus
+from dws.model.topology import Fleet, HostState, HostStatus, Pool
 from dws.planner.calendar import PoolCalendar
 from dws.planner.resolve import Candidate
 
@@ -69,16 +69,21 @@ def calendars(
         if booking.owner_kind is OwnerKind.RESERVATION:
             made[inside_of(booking)] = PoolCalendar(fleet.pool(booking.pool), booking)
     for calendar in made.values():
-        calendar.set_hosts(unready(hosts, calendar.pool.name))
+        calendar.set_hosts(unready(hosts, calendar.pool))
     for booking in bookings:
         if booking.calendar in made:
             made[booking.calendar].add(booking)
     return made
 
 
-def unready(hosts: Mapping[tuple[str, int], HostStatus], pool: str) -> dict[int, HostStatus]:
-    """The hosts of a pool that are not READY, by unit."""
-    return {u: h for (p, u), h in hosts.items() if p == pool and h.state is not HostState.READY}
+def unready(hosts: Mapping[tuple[str, int], HostStatus], pool: Pool) -> dict[int, HostStatus]:
+    """The units of a pool's hosts that are not READY."""
+    return {
+        unit: status
+        for (name, host), status in hosts.items()
+        if name == pool.name and status.state is not HostState.READY
+        for unit in pool.units_of(host)
+    }
 
 
 def inside_of(booking: Booking) -> str:

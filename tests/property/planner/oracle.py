@@ -38,7 +38,7 @@ class Small:
                 continue
             for part in booking.parts:
                 if part.cell == cell:
-                    free -= sum(1 for u in part.units if u not in self.out) if part.units else part.count
+                    free -= len(set(part.units) - gone) if part.units else part.count
         return max(free, 0)
 
     def least(self, cell: int, start: int, length: int) -> int:

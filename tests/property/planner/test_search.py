@@ -89,7 +89,7 @@ def test_compiled_equals_interpreted() -> None:
         offsets, cells = calendar._cells_of(within)
         held = np.array([rng.randint(0, 1) for _ in world.pool.cells], dtype=np.int64)
         args = (calendar._times, calendar._free, calendar._rows, offsets, cells, held)
-        rest = (count, length, after, before)
+        rest = (rng.randint(1, 2), rng.randint(1, 2), count, length, after, before)
         compiled = kernels.earliest(*args, *rest)
         interpreted = kernels.earliest.py_func(*args, *rest)  # type: ignore[attr-defined]
         assert tuple(compiled) == tuple(interpreted)
