@@ -159,3 +159,14 @@ def test_bulk_mode_asks_for_all_at_once_and_zero_cancels(fresh: Served) -> None:
     found = get(fresh, group, IGM)
     assert (found["targetSize"], found["status"]["bulkInstanceOperation"]) == (2, {"inProgress": False})
     assert {m["name"] for m in managed(fresh, group)} == {"a", "b"}
+
+
+def test_instances_of_a_plain_group_stay_until_they_are_given_back(fresh: Served) -> None:
+    """They would end by themselves, though nobody said when."""
+    group = make_group(fresh, properties={"machineType": "a3-highgpu-8g"})
+    assert fresh.owner.post(f"{group}/resize?size=1").status_code == 200
+    fresh.advance("20d")
+    assert [m["instanceStatus"] for m in managed(fresh, group)] == ["RUNNING"]
+    assert fresh.owner.post(f"{group}/resize?size=0").status_code == 200
+    fresh.advance("5m")
+    assert managed(fresh, group) == []

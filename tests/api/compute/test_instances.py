@@ -83,3 +83,17 @@ def test_a_wrong_instance_is_refused(
     refused = insert(served, "w", scheduling, **more)
     assert (refused.status_code, words in refused.text) == (400, True), refused.text
     assert served.owner.get(VMS).json()["items"] == []
+
+
+def test_an_instance_is_made_like_its_template(fresh: Served) -> None:
+    """Its machine, model or labels would be others than the template says."""
+    properties = {"machineType": "a3-highgpu-8g", "scheduling": FLEX, "labels": {"a": "b"}}
+    templates = "/compute/v1/projects/research/global/instanceTemplates"
+    fresh.owner.post(templates, json={"name": "t", "properties": properties})
+    where = f"{VMS}?sourceInstanceTemplate=https://host/compute/v1/projects/research/global/instanceTemplates/t"
+    assert fresh.owner.post(where, json={"name": "v1", "labels": {"c": "d"}}).status_code == 200
+    found = fresh.owner.get(f"{VMS}/v1").json()
+    assert (found["labels"], found["scheduling"]["provisioningModel"]) == ({"c": "d"}, "FLEX_START")
+    missing = fresh.owner.post(f"{where}2", json={"name": "v2"})
+    assert missing.status_code == 404
+    assert "'projects/research/global/instanceTemplates/t2' was not found" in missing.text

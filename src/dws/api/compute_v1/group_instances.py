@@ -124,11 +124,11 @@ def create(call: Called) -> dict[str, Any]:
                     f"Group '{group.name}' is not empty; in mode BULK instances are created all at once.",
                     reason="resourceNotReady",
                 )
-            group_members.ask(w, call, group, count=len(names), names=names)
+            group_members.ask(w, call, group, count=len(names), names=names, may_stay=True)
         else:
             group_size.check_grows_one_by_one(w.tx, group)
             for name in names:
-                group_members.ask(w, call, group, count=1, names=[name])
+                group_members.ask(w, call, group, count=1, names=[name], may_stay=True)
         return operations.Change(
             type="createInstances", target=group_members.path_of(group), target_id=group.id
         )

@@ -19,9 +19,9 @@ from dws.engine import requests
 from dws.engine.commands import Release, Submit
 from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
-from dws.model.demand import UNTIL_END, Alternative, Demand
+from dws.model.demand import OPEN_ENDED_S, UNTIL_END, Alternative, Demand
 from dws.model.document import Document
-from dws.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument
+from dws.model.errors import AlreadyExists, InvalidArgument
 from dws.model.names import DocumentId
 from dws.model.request import CapacityRequest, RequestState
 
@@ -77,9 +77,13 @@ def ask(
     count: int,
     names: Sequence[str] = (),
     run_s: int | None = None,
+    may_stay: bool = False,
 ) -> CapacityRequest:
     """Ask for `count` more instances of a group, all at once, for `run_s` seconds (None: as its template
-    says). Raises InvalidArgument."""
+    says, and when that says nothing until they are given back, if they `may_stay`).
+
+    Raises InvalidArgument.
+    """
     template = templates.look_up(w.tx, group.project, group.body["instanceTemplate"])
     if template is None:
         raise scope_of(call).not_found(f"global/instanceTemplates/{last(group.body['instanceTemplate'])}")
@@ -96,7 +100,7 @@ def ask(
                     Alternative(
                         shape=last(properties["machineType"]),
                         count=count,
-                        duration_s=_duration(properties, run_s, inside=bool(reservation)),
+                        duration_s=_duration(properties, run_s, inside=bool(reservation), may_stay=may_stay),
                         locations=_locations(group),
                     ),
                 )
@@ -195,7 +199,7 @@ def take_away(w: Write, call: Called, chosen: Sequence[Member]) -> None:
         end(w, call, request, tuple(m.kept.rank for m in some))
 
 
-def _duration(properties: dict[str, Any], run_s: int | None, *, inside: bool) -> int:
+def _duration(properties: dict[str, Any], run_s: int | None, *, inside: bool, may_stay: bool) -> int:
     scheduling = properties.get("scheduling", {})
     told = seconds(scheduling.get("maxRunDuration"))
     flex = scheduling.get("provisioningModel") == "FLEX_START"
@@ -204,12 +208,9 @@ def _duration(properties: dict[str, Any], run_s: int | None, *, inside: bool) ->
         return asked
     if inside:
         return UNTIL_END
-    raise FailedPrecondition(
-        "The instance template has neither a run duration (scheduling.maxRunDuration) nor a specific "
-        "reservation; this group can only grow by resize requests with requestedRunDuration.",
-        field="resource.requestedRunDuration",
-        reason="conditionNotMet",
-    )
+    if flex or not may_stay:
+        raise required("requestedRunDuration")
+    return OPEN_ENDED_S
 
 
 def _ran(properties: dict[str, Any], run_s: int) -> dict[str, Any]:

@@ -100,13 +100,13 @@ def set_size(w: Write, call: Called, group: Document, size: int) -> None:
         return
     check_grows_one_by_one(w.tx, group)
     for _ in range(size - len(there)):
-        group_members.ask(w, call, group, count=1)
+        group_members.ask(w, call, group, count=1, may_stay=True)
 
 
 def _set_bulk_size(w: Write, call: Called, group: Document, there: Sequence[Member], size: int) -> None:
     """All at once: from nothing to a size, and to less."""
     if not there:
-        group_members.ask(w, call, group, count=size)
+        group_members.ask(w, call, group, count=size, may_stay=True)
         return
     if size and (size > len(there) or any(m.status in COMING for m in there)):
         raise FailedPrecondition(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, operations, vm
+from dws.api.compute_v1 import documents, operations, templates, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import invalid, required, seconds
 from dws.api.compute_v1.instance_forms import INSTANCE
-from dws.api.compute_v1.names import ROOT, check_resource_name, last, scope_of
-from dws.api.method import Method
+from dws.api.compute_v1.names import ROOT, below_project, check_resource_name, last, scope_of
+from dws.api.method import Method, NoQuery, Query
 from dws.engine import requests
 from dws.engine.commands import Release, Submit
 from dws.engine.ports import Reader
@@ -31,10 +31,16 @@ NOW_S: Final = 2
 """How long what must start now may take to: the planner's next look lies within it."""
 
 
+class InsertQuery(Query):
+    """What an instance is made like, where its body does not say it."""
+
+    source_instance_template: str = ""
+
+
 def insert(call: Called) -> dict[str, Any]:
     """Make an instance. Its operation runs until the machine is there."""
     scope, place, zone = scope_of(call), documents.where(call), call.path["zone"]
-    properties = INSTANCE.read(call.body)
+    properties = _made_like(call) | INSTANCE.read(call.body)
     name = check_resource_name(properties.pop("name", None))
     path = f"{place}/instances/{name}"
     demand, wait_s = _demand(call, properties, zone)
@@ -57,6 +63,19 @@ def insert(call: Called) -> dict[str, Any]:
         return operations.Change(type="insert", target=path, target_id=kept.id, request=request.id)
 
     return operations.run(call, place, work)
+
+
+def _made_like(call: Called) -> dict[str, Any]:
+    """The properties of the template the call names, which its body goes before. Raises NotFound."""
+    named: str = call.query.source_instance_template
+    if not named:
+        return {}
+    with call.engine.reading() as reader:
+        kept = templates.look_up(reader, call.project, named)
+    if kept is None:
+        raise scope_of(call).not_found(below_project(named, "global/instanceTemplates"))
+    found: dict[str, Any] = kept.body["properties"]
+    return found
 
 
 def _demand(call: Called, properties: dict[str, Any], zone: str) -> tuple[Demand, int]:
@@ -159,12 +178,13 @@ METHODS: Final = (
             summary=summary,
             role=Role.USER,
             request=request,
+            query=query,
             lenient=True,
             handler=handler,
         )
-        for name, verb, tail, summary, request, handler in (
-            ("insert", "POST", "", "Make an instance.", Body, insert),
-            ("delete", "DELETE", "/{instance}", "Remove an instance.", None, delete),
+        for name, verb, tail, summary, request, query, handler in (
+            ("insert", "POST", "", "Make an instance.", Body, InsertQuery, insert),
+            ("delete", "DELETE", "/{instance}", "Remove an instance.", None, NoQuery, delete),
         )
     ),
 )
