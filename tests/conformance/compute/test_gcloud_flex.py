@@ -8,9 +8,8 @@ import pytest
 
 from tests.api.compute.test_resize_requests import FLEX, TEMPLATES
 from tests.api.served import Served
-from tests.conformance.compute.test_gcloud import Gcloud, gcloud
+from tests.conformance.compute.conftest import Gcloud
 
-__all__ = ["gcloud"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("gcloud") is None, reason="not run: gcloud not found"),
