@@ -255,11 +255,11 @@ def choose_pieces(least: Ints, span: int, size: int, count: int) -> Ints:
         for run in range(room.size):
             if room[run] == 0:
                 continue
-            left = least[run * span : (run + 1) * span].sum()
+            left = int(least[run * span : (run + 1) * span].sum())
             if best < 0 or left < best_left or (left == best_left and room[run] < room[best]):
                 best, best_left = run, left
         own = least[best * span : (best + 1) * span]
-        number = min(count, own.min() // size)
+        number = min(count, int(np.min(own)) // size)
         taken[best * span : (best + 1) * span] = number * size
         room[best] = 0
         count -= number
