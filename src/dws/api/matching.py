@@ -124,4 +124,9 @@ def _steps(path: str) -> Iterator[tuple[str, str]]:
     head, _, rest = path.partition(".")
     yield path, ""
     yield head, rest
-    yield _SNAKE.sub(lambda m: m.group(1).upper(), head), rest
+    yield camel(head), rest
+
+
+def camel(name: str) -> str:
+    """A field's name as it is shown, however it was spelt."""
+    return _SNAKE.sub(lambda m: m.group(1).upper(), name)

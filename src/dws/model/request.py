@@ -187,6 +187,11 @@ class CapacityRequest:
     deleted: bool = False
 
     @property
+    def was_delivered(self) -> bool:
+        """True once the whole gang of the present attempt has been there."""
+        return self.grant is not None and self.grant.delivered_at > 0
+
+    @property
     def exit_code(self) -> int | None:
         """The program's status: the first non-zero one by rank, 0 when all were, None while unknown."""
         if self.grant is None:

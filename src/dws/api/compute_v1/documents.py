@@ -159,15 +159,6 @@ def _list(call: Call[None, ListQuery], word: str, path: str, page: tuple[list[An
     return answer | ({"nextPageToken": token} if token else {})
 
 
-def aggregated(
-    call: Call[None, ListQuery], word: str, collection: str, items: Sequence[tuple[str, dict[str, Any]]]
-) -> dict[str, Any]:
-    """A page over scopes."""
-    place_of = {id(item): place for place, item in items}
-    found, token = page_of(call, f"aggregated/{collection}", [item for _, item in items])
-    return _by_scope(call, word, collection, ([(place_of[id(item)], item) for item in found], token))
-
-
 def _by_scope(
     call: Call[None, ListQuery], word: str, collection: str, page: tuple[list[tuple[str, Any]], str]
 ) -> dict[str, Any]:

@@ -7,17 +7,16 @@ What this server only keeps and gives back is of kind ANY or of a form that list
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dws.api.matching import camel
 from dws.model.errors import InvalidArgument
 
 Kind = Callable[[Any, str], Any]
 """Makes a value canonical. Raises InvalidArgument naming the field at that path."""
 
-_SNAKE = re.compile(r"_([a-z0-9])")
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
@@ -167,11 +166,6 @@ OUTPUT_ONLY: Final = frozenset(
 )
 DURATION: Final = Form({"seconds": int64, "nanos": int32})
 """`{seconds, nanos}`."""
-
-
-def camel(name: str) -> str:
-    """The canonical spelling of a field's name."""
-    return _SNAKE.sub(lambda m: m.group(1).upper(), name)
 
 
 def seconds(duration: Mapping[str, Any] | None) -> int | None:

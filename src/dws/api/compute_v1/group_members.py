@@ -16,7 +16,7 @@ from dws.api.compute_v1.documents import Called
 from dws.api.compute_v1.forms import invalid, required, seconds
 from dws.api.compute_v1.names import last, scope_of
 from dws.engine import requests
-from dws.engine.commands import Release, Submit
+from dws.engine.commands import Submit
 from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
 from dws.model.demand import OPEN_ENDED_S, UNTIL_END, Alternative, Demand
@@ -165,19 +165,6 @@ def reservation_of(properties: dict[str, Any]) -> str:
     return f"{tail.partition('/')[0]}/{last(value)}" if found else last(value)
 
 
-def end(w: Write, call: Called, request: CapacityRequest | None, ranks: tuple[int, ...] = ()) -> None:
-    """Give a group's request back, whole or by instance; stop wanting it while it waits."""
-    if request is None or request.state.is_terminal:
-        return
-    if request.state is RequestState.ENDING and not request.requeue:
-        return
-    if request.state is RequestState.ACTIVE:
-        command = Release(project=request.project, name=str(request.id), ranks=ranks)
-        requests.release(w, call.who, command)
-    else:
-        requests.cancel(w, call.who, request.project, str(request.id))
-
-
 def take_away(w: Write, call: Called, chosen: Sequence[Member]) -> None:
     """Give instances back. Those that are still to come go with all of their request.
 
@@ -196,7 +183,7 @@ def take_away(w: Write, call: Called, chosen: Sequence[Member]) -> None:
                 field="resource.instances",
                 reason="resourceNotReady",
             )
-        end(w, call, request, tuple(m.kept.rank for m in some))
+        vm.give_back(w, call.who, request, tuple(m.kept.rank for m in some))
 
 
 def _duration(properties: dict[str, Any], run_s: int | None, *, inside: bool, may_stay: bool) -> int:

@@ -199,7 +199,7 @@ def delete(call: Called) -> dict[str, Any]:
     def work(w: Write) -> operations.Change:
         group = find(w.tx, call)
         for link in list(group_members.links(w.tx, group)):
-            group_members.end(w, call, w.tx.request(link.request))
+            vm.give_back(w, call.who, w.tx.request(link.request))
             w.tx.drop_document(link.id)
         for kept in list(documents.every(w.tx, group_size.resize_requests_of(group))):
             w.tx.drop_document(kept.id)

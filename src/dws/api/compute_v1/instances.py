@@ -14,7 +14,7 @@ from dws.api.compute_v1.instance_forms import INSTANCE
 from dws.api.compute_v1.names import ROOT, below_project, check_resource_name, last, scope_of
 from dws.api.method import Method, NoQuery, Query
 from dws.engine import requests
-from dws.engine.commands import Release, Submit
+from dws.engine.commands import Submit
 from dws.engine.ports import Reader
 from dws.engine.write import Write
 from dws.model.access import Role
@@ -22,7 +22,6 @@ from dws.model.demand import OPEN_ENDED_S, Alternative, Demand
 from dws.model.document import Document
 from dws.model.errors import FailedPrecondition
 from dws.model.names import derive_name
-from dws.model.request import RequestState
 
 FLEX_WAIT_S: Final = 90
 FLEX_WAIT_MIN_S: Final = 90
@@ -150,22 +149,11 @@ def delete(call: Called) -> dict[str, Any]:
             raise FailedPrecondition(
                 f"The resource '{path}' cannot be deleted: {why}.", reason="resourceNotReady"
             )
-        _give_back(w, call, kept)
+        vm.give_back(w, call.who, w.tx.request(kept.request))
         w.tx.drop_document(kept.id)
         return operations.Change(type="delete", target=path, target_id=kept.id)
 
     return operations.run(call, place, work)
-
-
-def _give_back(w: Write, call: Called, kept: Document) -> None:
-    """Nobody wants its machine any more."""
-    request = w.tx.request(kept.request)
-    if request is None or request.state.is_terminal or request.state is RequestState.ENDING:
-        return
-    if request.state is RequestState.ACTIVE:
-        requests.release(w, call.who, Release(project=request.project, name=str(request.id)))
-    else:
-        requests.cancel(w, call.who, request.project, str(request.id))
 
 
 METHODS: Final = (

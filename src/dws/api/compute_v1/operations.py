@@ -17,6 +17,7 @@ import msgspec
 from dws.api.compute_v1 import documents
 from dws.api.compute_v1.documents import Called
 from dws.api.compute_v1.names import ROOT, Scope, scope_of
+from dws.api.compute_v1.shortages import EXHAUSTED
 from dws.api.method import Call, Method
 from dws.engine.ports import Reader
 from dws.engine.write import Write
@@ -36,15 +37,12 @@ _FAILED: Final = frozenset({RequestState.FAILED, RequestState.EXPIRED, RequestSt
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What an operation did: its `type` (`insert`, `delete`, …), the path of its target below the project,
-    and the target's id. `request` is the one whose delivery it waits for, 0 for none; `group` what several
-    operations of one call share."""
+    and the target's id. `request` is the one whose delivery it waits for, 0 for none."""
 
     type: str
     target: str
     target_id: int
     request: int = 0
-    group: str = ""
-    error: tuple[str, str] | None = None
 
 
 def run(call: Call[Any, Any], scope: str, act: Callable[[Write], Change]) -> dict[str, Any]:
@@ -88,9 +86,7 @@ def record(
             "target": change.target,
             "targetId": str(change.target_id),
             "user": call.who.name,
-            "group": change.group,
             "call": digest,
-            "error": list(change.error) if change.error else None,
         },
     )
     w.tx.put_document(kept)
@@ -128,20 +124,11 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:
     where, _, place = kept.scope.partition("/")
     if place:
         found[where.removesuffix("s")] = scope.link(kept.scope)
-    if body["group"]:
-        found["operationGroupId"] = body["group"]
-    error = tuple(body["error"]) if body["error"] else None
-    if request is not None and not was_delivered(request):
+    if request is not None and not request.was_delivered:
         if request.state not in _FAILED:
             return found | {"status": "RUNNING", "progress": 0}
-        error = _why(request)
-    found["endTime"] = format_instant(request.ended_at if error and request else kept.created_at)
-    return found | (_failed(*error) if error else {})
-
-
-def was_delivered(request: CapacityRequest) -> bool:
-    """Whether the whole gang has been there at least once."""
-    return request.grant is not None and request.grant.delivered_at > 0
+        return found | {"endTime": format_instant(request.ended_at)} | _failed(request)
+    return found | {"endTime": format_instant(kept.created_at)}
 
 
 def _why(request: CapacityRequest) -> tuple[str, str]:
@@ -150,16 +137,18 @@ def _why(request: CapacityRequest) -> tuple[str, str]:
     zone = ", ".join(request.demand.alternatives[0].locations)
     said = request.end_message or request.last_failure or "there was no free capacity in time"
     return (
-        "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS",
+        EXHAUSTED,
         f"The zone '{zone}' does not have enough resources available to fulfill the request: {said}",
     )
 
 
-def _failed(code: str, message: str) -> dict[str, Any]:
+def _failed(request: CapacityRequest) -> dict[str, Any]:
+    code, message = _why(request)
+    exhausted = code == EXHAUSTED
     return {
         "error": {"errors": [{"code": code, "message": message}]},
-        "httpErrorStatusCode": 503 if code.startswith("ZONE_RESOURCE") else 409,
-        "httpErrorMessage": "SERVICE UNAVAILABLE" if code.startswith("ZONE_RESOURCE") else "CONFLICT",
+        "httpErrorStatusCode": 503 if exhausted else 409,
+        "httpErrorMessage": "SERVICE UNAVAILABLE" if exhausted else "CONFLICT",
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, group_members, group_size, groups, operations
+from dws.api.compute_v1 import documents, group_members, group_size, groups, operations, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import DURATION, OUTPUT_ONLY, Form, int32, invalid, many, seconds, text
 from dws.api.compute_v1.group_members import RESIZE_REQUEST as KIND
@@ -126,7 +126,7 @@ def cancel(call: Called) -> dict[str, Any]:
                 "CREATING or ACCEPTED can.",
                 reason="resourceNotReady",
             )
-        group_members.end(w, call, request)
+        vm.give_back(w, call.who, request)
         return operations.Change(type="cancel", target=_path(kept), target_id=kept.id)
 
     return operations.run(call, documents.where(call), work)
@@ -176,7 +176,7 @@ def state_of(request: CapacityRequest | None) -> str:
     """The public service's word for how far it is."""
     if request is None:
         return "SUCCEEDED"
-    if request.grant is not None and request.grant.delivered_at > 0:
+    if request.was_delivered:
         return "SUCCEEDED"
     if request.state is RequestState.ENDING and request.requeue:  # an attempt failed; there will be another
         return "ACCEPTED"

@@ -15,8 +15,11 @@ from typing import Any, Final
 
 from dws.api.compute_v1 import documents
 from dws.api.compute_v1.names import Scope, fingerprint, last
+from dws.engine import requests
+from dws.engine.commands import Release
 from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
+from dws.model.access import Principal
 from dws.model.document import Document
 from dws.model.names import DocumentId
 from dws.model.request import CapacityRequest, Instance, InstanceState, RequestState
@@ -91,7 +94,7 @@ def status(kept: Document, request: CapacityRequest | None) -> str | None:
 
 def _at_the_end(kept: Document, request: CapacityRequest | None) -> str | None:
     """What becomes of it when its run is over: it stays, stopped, or goes."""
-    ran = request is None or (request.grant is not None and request.grant.delivered_at > 0)
+    ran = request is None or request.was_delivered
     stays = kept.body["stopped"] or at_end(kept) == "STOP"
     return "TERMINATED" if stays and ran else None
 
@@ -127,6 +130,21 @@ def find(reader: Reader, project: str, zone: str, region: str, name: str) -> Doc
     return kept
 
 
+def give_back(
+    w: Write, who: Principal, request: CapacityRequest | None, ranks: tuple[int, ...] = ()
+) -> None:
+    """Nobody wants these instances of a request any more (`ranks` empty: all): give them back, or stop
+    wanting them while it waits. Harmless when it is over."""
+    if request is None or request.state.is_terminal:
+        return
+    if request.state is RequestState.ENDING and not request.requeue:
+        return
+    if request.state is RequestState.ACTIVE:
+        requests.release(w, who, Release(project=request.project, name=str(request.id), ranks=ranks))
+    else:
+        requests.cancel(w, who, request.project, str(request.id))
+
+
 def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None:
     """An instance as clients see it; None when it is no more, or nowhere yet."""
     request = reader.request(kept.request) if kept.request else None
@@ -160,7 +178,7 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None
         "startRestricted": False,
         "deletionProtection": False,
     }
-    if request is not None and request.grant is not None and request.grant.delivered_at:
+    if request is not None and request.grant is not None and request.was_delivered:
         found["lastStartTimestamp"] = format_instant(request.grant.delivered_at)
         found["resourceStatus"] = _resource_status(request, instance, state)
     if state == "TERMINATED" and request is not None:
