@@ -14,10 +14,13 @@ from dws.api.compute_v1 import lists
 from dws.api.compute_v1.lists import ListQuery
 from dws.api.compute_v1.names import ROOT, Scope, scope_of
 from dws.api.matching import matcher
-from dws.api.method import Call, Method, NoQuery
+from dws.api.method import Call, Method, NoQuery, Query
 from dws.api.pages import Position
 from dws.engine.ports import DocumentQuery, Reader
+from dws.engine.write import Write
+from dws.model.access import Role
 from dws.model.document import Document
+from dws.model.names import DocumentId
 
 Called = Call[Any, Any]
 Body: Final[type[dict[str, Any]]] = dict
@@ -60,8 +63,37 @@ def find(reader: Reader, call: Called, collection: Collection, name: str, parent
     """The document a path names. Raises NotFound in the words clients look for."""
     scope, place = scope_of(call), where(call)
     kept = reader.document_named(collection.kind, scope.project, place, name, parent)
-    if kept is None or collection.show(scope, reader, kept) is None:
+    if kept is None:
         raise scope.not_found(_path(collection, place, name, parent))
+    return kept
+
+
+def keep(
+    w: Write,
+    kind: str,
+    project: str,
+    place: str,
+    name: str,
+    body: dict[str, Any],
+    *,
+    parent: str = "",
+    request: int = 0,
+    rank: int = 0,
+) -> Document:
+    """Keep a new document. Raises AlreadyExists."""
+    kept = Document(
+        id=DocumentId(w.ids.next(w.now)),
+        kind=kind,
+        project=project,
+        scope=place,
+        parent=parent,
+        name=name,
+        created_at=w.now,
+        body=body,
+        request=request,
+        rank=rank,
+    )
+    w.tx.put_document(kept)
     return kept
 
 
@@ -219,6 +251,30 @@ def read(name: str, path: str, summary: str, handler: Callable[..., Any]) -> Met
         path=f"{ROOT}/{path}",
         summary=summary,
         query=ListQuery if name.lower().endswith("list") else NoQuery,
+        lenient=True,
+        handler=handler,
+    )
+
+
+def change(
+    name: str,
+    verb: str,
+    path: str,
+    summary: str,
+    handler: Callable[..., Any],
+    *,
+    body: type[dict[str, Any]] | None = None,
+    query: type[Query] = NoQuery,
+) -> Method:
+    """A method that changes something; with a `body` that its handler reads by a form."""
+    return Method(
+        id=f"compute.{name}",
+        verb=verb,
+        path=f"{ROOT}/{path}",
+        summary=summary,
+        role=Role.USER,
+        request=body,
+        query=query,
         lenient=True,
         handler=handler,
     )

@@ -13,7 +13,6 @@ from dws.api.compute_v1.names import ROOT, Scope, check_resource_name, last, sco
 from dws.api.compute_v1.shortages import shortage
 from dws.api.method import Call, Method
 from dws.engine.write import Write
-from dws.model.access import Role
 from dws.model.errors import FailedPrecondition
 from dws.wire.timefmt import format_instant
 
@@ -180,15 +179,8 @@ def _methods(title: str, place: str) -> tuple[Method, ...]:
             for name, verb, handler, summary in reads
         ),
         *(
-            Method(
-                id=f"compute.{title}.{name}",
-                verb="POST",
-                path=f"{ROOT}/{place}/{groups.ONE}/{name}",
-                summary=summary,
-                role=Role.USER,
-                request=Body,
-                lenient=True,
-                handler=change,
+            documents.change(
+                f"{title}.{name}", "POST", f"{place}/{groups.ONE}/{name}", summary, change, body=Body
             )
             for name, change, summary in changes
         ),

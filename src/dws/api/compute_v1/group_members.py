@@ -22,7 +22,6 @@ from dws.engine.write import Write
 from dws.model.demand import OPEN_ENDED_S, UNTIL_END, Alternative, Demand
 from dws.model.document import Document
 from dws.model.errors import AlreadyExists, InvalidArgument
-from dws.model.names import DocumentId
 from dws.model.request import CapacityRequest, RequestState
 
 LINK: Final = "compute.groupRequest"
@@ -110,17 +109,8 @@ def ask(
             never_fits="wait",
         ),
     )[0]
-    w.tx.put_document(
-        Document(
-            id=DocumentId(w.ids.next(w.now)),
-            kind=LINK,
-            project=group.project,
-            scope=group.scope,
-            parent=group.name,
-            name=str(request.id),
-            created_at=w.now,
-            request=request.id,
-        )
+    documents.keep(
+        w, LINK, group.project, group.scope, str(request.id), {}, parent=group.name, request=request.id
     )
     for rank in range(count):
         if names:

@@ -17,14 +17,12 @@ from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import OUTPUT_ONLY, Form, Kind, int32, invalid, many, required, text, words
 from dws.api.compute_v1.group_members import COMING, Member
 from dws.api.compute_v1.instance_forms import carried
-from dws.api.compute_v1.names import ROOT, Scope, below_project, check_resource_name, fingerprint, scope_of
+from dws.api.compute_v1.names import Scope, below_project, check_resource_name, fingerprint, scope_of
 from dws.api.compute_v1.shortages import shortage
-from dws.api.method import Call, Method, Query
+from dws.api.method import Call, NoQuery, Query
 from dws.engine.ports import Reader
 from dws.engine.write import Write
-from dws.model.access import Role
 from dws.model.document import Document
-from dws.model.names import DocumentId
 from dws.wire.timefmt import format_instant
 
 KIND: Final = templates.GROUP
@@ -85,11 +83,7 @@ class SizeQuery(Query):
 
 def find(reader: Reader, call: Called) -> Document:
     """The group a path names. Raises NotFound in the words clients look for."""
-    scope, place, name = scope_of(call), documents.where(call), call.path["instanceGroupManager"]
-    kept = reader.document_named(KIND, scope.project, place, name)
-    if kept is None:
-        raise scope.not_found(f"{place}/instanceGroupManagers/{name}")
-    return kept
+    return documents.find(reader, call, COLLECTION, call.path["instanceGroupManager"])
 
 
 # --- changes ----------------------------------------------------------------------------------
@@ -109,20 +103,10 @@ def insert(call: Called) -> dict[str, Any]:
     def work(w: Write) -> operations.Change:
         if w.tx.document_named(KIND, scope.project, place, name) is not None:
             raise scope.exists(path)
-        number = w.ids.next(w.now)
-        group = Document(
-            id=DocumentId(number),
-            kind=KIND,
-            project=scope.project,
-            scope=place,
-            name=name,
-            created_at=w.now,
-            body=body,
-        )
+        group = documents.keep(w, KIND, scope.project, place, name, body)
         _check_flex(scope, w.tx, group)
-        w.tx.put_document(group)
         group_size.set_size(w, call, group, size)
-        return operations.Change(type="insert", target=path, target_id=number)
+        return operations.Change(type="insert", target=path, target_id=group.id)
 
     return operations.run(call, place, work)
 
@@ -302,6 +286,7 @@ def get_autoscaler(call: Called) -> dict[str, Any]:
     raise scope_of(call).not_found(f"{documents.where(call)}/autoscalers/{call.path['autoscaler']}")
 
 
+_RESIZE: Final = "Say how many instances a group is to have."
 SCOPES: Final = ("zones/{zone}", "regions/{region}")
 COLLECTION: Final = documents.Collection(
     kind=KIND, name="instanceGroupManagers", word="instanceGroupManager", show=shown
@@ -315,34 +300,21 @@ METHODS: Final = (
     *documents.reads(SETS, get_set, scopes=SCOPES),
     *documents.reads(AUTOSCALERS, get_autoscaler, scopes=SCOPES),
     *(
-        Method(
-            id=f"compute.{title}.{name}",
-            verb=verb,
-            path=f"{ROOT}/{place}/{tail}",
-            summary=summary,
-            role=Role.USER,
-            request=request,
-            lenient=True,
-            handler=handler,
-        )
+        documents.change(f"{title}.{name}", verb, f"{place}/{tail}", summary, handler, body=body, query=query)
         for title, place in (("instanceGroupManagers", SCOPES[0]), ("regionInstanceGroupManagers", SCOPES[1]))
-        for name, verb, tail, summary, request, handler in (
-            ("insert", "POST", "instanceGroupManagers", "Make an instance group.", Body, insert),
-            ("patch", "PATCH", ONE, "Change an instance group.", Body, patch),
-            ("delete", "DELETE", ONE, "Give an instance group back and forget it.", None, delete),
+        for name, verb, tail, summary, body, query, handler in (
+            ("insert", "POST", "instanceGroupManagers", "Make an instance group.", Body, NoQuery, insert),
+            ("patch", "PATCH", ONE, "Change an instance group.", Body, NoQuery, patch),
+            ("delete", "DELETE", ONE, "Give an instance group back and forget it.", None, NoQuery, delete),
+            (
+                "resize",
+                "POST",
+                f"{ONE}/resize",
+                "Say how many instances it is to have.",
+                None,
+                SizeQuery,
+                resize,
+            ),
         )
-    ),
-    *(
-        Method(
-            id=f"compute.{title}.resize",
-            verb="POST",
-            path=f"{ROOT}/{place}/{ONE}/resize",
-            summary="Say how many instances a group is to have.",
-            role=Role.USER,
-            query=SizeQuery,
-            lenient=True,
-            handler=resize,
-        )
-        for title, place in (("instanceGroupManagers", SCOPES[0]), ("regionInstanceGroupManagers", SCOPES[1]))
     ),
 )

@@ -11,13 +11,12 @@ from dws.api.compute_v1 import documents, operations, templates, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import invalid, required, seconds
 from dws.api.compute_v1.instance_forms import INSTANCE
-from dws.api.compute_v1.names import ROOT, below_project, check_resource_name, last, scope_of
-from dws.api.method import Method, NoQuery, Query
+from dws.api.compute_v1.names import below_project, check_resource_name, last, scope_of
+from dws.api.method import Query
 from dws.engine import requests
 from dws.engine.commands import Submit
 from dws.engine.ports import Reader
 from dws.engine.write import Write
-from dws.model.access import Role
 from dws.model.demand import OPEN_ENDED_S, Alternative, Demand
 from dws.model.document import Document
 from dws.model.errors import FailedPrecondition
@@ -156,23 +155,11 @@ def delete(call: Called) -> dict[str, Any]:
     return operations.run(call, place, work)
 
 
+_ALL: Final = "zones/{zone}/instances"
 METHODS: Final = (
     *documents.reads(vm.COLLECTION, get, scopes=("zones/{zone}",)),
-    *(
-        Method(
-            id=f"compute.instances.{name}",
-            verb=verb,
-            path=f"{ROOT}/zones/{{zone}}/instances{tail}",
-            summary=summary,
-            role=Role.USER,
-            request=request,
-            query=query,
-            lenient=True,
-            handler=handler,
-        )
-        for name, verb, tail, summary, request, query, handler in (
-            ("insert", "POST", "", "Make an instance.", Body, InsertQuery, insert),
-            ("delete", "DELETE", "/{instance}", "Remove an instance.", None, NoQuery, delete),
-        )
+    documents.change(
+        "instances.insert", "POST", _ALL, "Make an instance.", insert, body=Body, query=InsertQuery
     ),
+    documents.change("instances.delete", "DELETE", f"{_ALL}/{{instance}}", "Remove an instance.", delete),
 )

@@ -157,12 +157,9 @@ def _failed(request: CapacityRequest) -> dict[str, Any]:
 
 def get(call: Called) -> dict[str, Any]:
     """One operation."""
-    scope, where, name = scope_of(call), documents.where(call), call.path["operation"]
     with call.engine.reading() as reader:
-        kept = reader.document_named(KIND, scope.project, where, name)
-        if kept is None:
-            raise scope.not_found(f"{where}/operations/{name}")
-        return shown(scope, reader, kept)
+        kept = documents.find(reader, call, COLLECTION, call.path["operation"])
+        return shown(scope_of(call), reader, kept)
 
 
 def wait(call: Called) -> dict[str, Any]:
@@ -179,20 +176,18 @@ def wait(call: Called) -> dict[str, Any]:
 
 def delete(call: Called) -> None:
     """Forget an operation; what it did stays."""
-    scope, where, name = scope_of(call), documents.where(call), call.path["operation"]
 
     def work(w: Write) -> None:
-        kept = w.tx.document_named(KIND, scope.project, where, name)
-        if kept is None:
-            raise scope.not_found(f"{where}/operations/{name}")
-        w.tx.drop_document(kept.id)
+        w.tx.drop_document(documents.find(w.tx, call, COLLECTION, call.path["operation"]).id)
 
     call.engine.transact(call.who, work)
 
 
-_LIST: Final = documents.Collection(kind=KIND, name="operations", word="operation", show=shown, prefixed=True)
+COLLECTION: Final = documents.Collection(
+    kind=KIND, name="operations", word="operation", show=shown, prefixed=True
+)
 METHODS: Final = (
-    *documents.reads(_LIST, get, scopes=("zones/{zone}", "regions/{region}", "global")),
+    *documents.reads(COLLECTION, get, scopes=("zones/{zone}", "regions/{region}", "global")),
     *(
         Method(
             id=f"compute.{title}Operations.{verb}",

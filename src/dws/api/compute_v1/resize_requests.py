@@ -13,15 +13,13 @@ from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import DURATION, OUTPUT_ONLY, Form, int32, invalid, many, seconds, text
 from dws.api.compute_v1.group_members import RESIZE_REQUEST as KIND
 from dws.api.compute_v1.lists import ListQuery
-from dws.api.compute_v1.names import ROOT, Scope, check_resource_name, scope_of
+from dws.api.compute_v1.names import Scope, check_resource_name, scope_of
 from dws.api.compute_v1.shortages import EXHAUSTED, shortage
-from dws.api.method import Call, Method
+from dws.api.method import Call
 from dws.engine.ports import Reader
 from dws.engine.write import Write
-from dws.model.access import Role
 from dws.model.document import Document
 from dws.model.errors import InvalidArgument
-from dws.model.names import DocumentId
 from dws.model.request import CapacityRequest, RequestState
 from dws.planner.options import PolicyOptions
 from dws.wire.timefmt import format_instant
@@ -67,19 +65,15 @@ def insert(call: Called) -> dict[str, Any]:
             raise scope_of(call).exists(path)
         group_size.check_takes_resize_requests(w.tx, group, count)
         request = group_members.ask(w, call, group, count=count, names=names, run_s=run_s)
-        number = w.ids.next(w.now)
-        w.tx.put_document(
-            Document(
-                id=DocumentId(number),
-                kind=KIND,
-                project=group.project,
-                scope=group.scope,
-                parent=group.name,
-                name=name,
-                created_at=w.now,
-                body=body | {"resizeBy": count},
-                request=request.id,
-            )
+        documents.keep(
+            w,
+            KIND,
+            group.project,
+            group.scope,
+            name,
+            body | {"resizeBy": count},
+            parent=group.name,
+            request=request.id,
         )
         # clients append the name of the resize request by themselves
         return operations.Change(type="insert", target=group_members.path_of(group), target_id=group.id)
@@ -230,16 +224,7 @@ METHODS: Final = (
         )
     ),
     *(
-        Method(
-            id=f"compute.{title}.{name}",
-            verb=verb,
-            path=f"{ROOT}/{place}{tail}",
-            summary=summary,
-            role=Role.USER,
-            request=request,
-            lenient=True,
-            handler=handler,
-        )
+        documents.change(f"{title}.{name}", verb, f"{place}{tail}", summary, handler, body=request)
         for title, place in _PLACES
         for name, verb, tail, summary, request, handler in (
             ("insert", "POST", "", "Ask for more instances of a group, together.", Body, insert),

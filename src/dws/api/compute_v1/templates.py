@@ -8,14 +8,11 @@ from dws.api.compute_v1 import documents, operations
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import OUTPUT_ONLY, Form, anything, required, text
 from dws.api.compute_v1.instance_forms import PROPERTIES
-from dws.api.compute_v1.names import ROOT, Scope, below_project, check_resource_name, last, scope_of
-from dws.api.method import Method
+from dws.api.compute_v1.names import Scope, below_project, check_resource_name, last, scope_of
 from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
-from dws.model.access import Role
 from dws.model.document import Document
 from dws.model.errors import InvalidArgument
-from dws.model.names import DocumentId
 from dws.wire.timefmt import format_instant
 
 KIND: Final = "compute.instanceTemplate"
@@ -43,19 +40,8 @@ def insert(call: Called) -> dict[str, Any]:
         path = f"{place}/instanceTemplates/{name}"
         if w.tx.document_named(KIND, scope.project, place, name) is not None:
             raise scope.exists(path)
-        number = w.ids.next(w.now)
-        w.tx.put_document(
-            Document(
-                id=DocumentId(number),
-                kind=KIND,
-                project=scope.project,
-                scope=place,
-                name=name,
-                created_at=w.now,
-                body=body,
-            )
-        )
-        return operations.Change(type="insert", target=path, target_id=number)
+        kept = documents.keep(w, KIND, scope.project, place, name, body)
+        return operations.Change(type="insert", target=path, target_id=kept.id)
 
     return operations.run(call, place, work)
 
@@ -118,15 +104,8 @@ SCOPES: Final = (("instanceTemplates", "global"), ("regionInstanceTemplates", "r
 METHODS: Final = (
     *documents.reads(COLLECTION, get, scopes=("global", "regions/{region}")),
     *(
-        Method(
-            id=f"compute.{title}.{name}",
-            verb=verb,
-            path=f"{ROOT}/{place}/instanceTemplates{tail}",
-            summary=summary,
-            role=Role.USER,
-            request=request,
-            lenient=True,
-            handler=handler,
+        documents.change(
+            f"{title}.{name}", verb, f"{place}/instanceTemplates{tail}", summary, handler, body=request
         )
         for title, place in SCOPES
         for name, verb, tail, summary, request, handler in (

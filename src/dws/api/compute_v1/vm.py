@@ -21,7 +21,6 @@ from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
 from dws.model.access import Principal
 from dws.model.document import Document
-from dws.model.names import DocumentId
 from dws.model.request import CapacityRequest, Instance, InstanceState, RequestState
 from dws.wire.timefmt import format_instant
 
@@ -50,19 +49,8 @@ def keep(
 ) -> Document:
     """Keep an instance that stands for a rank of a request. `group` is the path of the group it belongs to,
     `template` what it was made like, empty for none. Raises AlreadyExists."""
-    kept = Document(
-        id=DocumentId(w.ids.next(w.now)),
-        kind=KIND,
-        project=project,
-        scope=place,
-        name=name,
-        created_at=w.now,
-        body={"properties": properties, "group": group, "template": template, "stopped": False},
-        request=request,
-        rank=rank,
-    )
-    w.tx.put_document(kept)
-    return kept
+    body = {"properties": properties, "group": group, "template": template, "stopped": False}
+    return documents.keep(w, KIND, project, place, name, body, request=request, rank=rank)
 
 
 def of_request(reader: Reader, request: int) -> list[Document]:
