@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dws.api.auth import Doorkeeper
-from dws.api.dispatch import TRACE, Disconnected, Trace, read_body, refuse
+from dws.api.dispatch import TRACE, Trace, answered, read_body
 from dws.api.errors import MethodNotAllowed
-from dws.model.errors import DwsError, InvalidArgument
+from dws.model.errors import InvalidArgument
 
 PARTS_MAX: Final = 1_000
 _PATH: Final = re.compile(r"/batch/compute/(?:v1|beta|alpha)/?")
@@ -58,12 +58,7 @@ class Batches:
             return
         trace: Trace = scope.get(TRACE) or Trace("-")
         trace.method_id = "compute.batch"
-        try:
-            await self._answer(scope, receive, send, trace)
-        except Disconnected:
-            trace.status = 499
-        except DwsError as error:
-            await refuse(scope, send, error)
+        await answered(self._answer(scope, receive, send, trace), scope, send, trace)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, trace: Trace) -> None:
         headers = dict(scope["headers"])

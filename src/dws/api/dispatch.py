@@ -8,7 +8,7 @@ Whatever goes wrong on the way becomes the door's envelope here and nowhere else
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -70,18 +70,7 @@ class Dispatcher:
         if scope["type"] != "http":
             return
         trace: Trace = scope.get(TRACE) or Trace("-")
-        try:
-            await self._answer(scope, receive, send, trace)
-        except Disconnected:
-            trace.status = 499
-        except DwsError as error:
-            await refuse(scope, send, error)
-        except TimeoutError as error:
-            _log.error("no answer", request_id=trace.request_id, exc_info=error)
-            await refuse(scope, send, Unavailable("no answer in time; repeat the call, with its requestId"))
-        except Exception as error:
-            _log.error("trouble", request_id=trace.request_id, method=trace.method_id, exc_info=error)
-            await refuse(scope, send, Internal(f"internal error; the log tells more at {trace.request_id}"))
+        await answered(self._answer(scope, receive, send, trace), scope, send, trace)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, trace: Trace) -> None:
         headers = dict(scope["headers"])
@@ -112,6 +101,23 @@ class Dispatcher:
             answer = await self._context.workers.run(_handle, method, call, mask)
             media = f"{method.media}; charset=utf-8".encode() if method.media else _JSON
             await _send(send, 200, answer, media=media, head_only=verb == "HEAD")
+
+
+async def answered(answer: Awaitable[None], scope: Scope, send: Send, trace: Trace) -> None:
+    """Answer a call; whatever goes wrong is told in the envelope of the door, and what nobody expected in the
+    log."""
+    try:
+        await answer
+    except Disconnected:
+        trace.status = 499
+    except DwsError as error:
+        await refuse(scope, send, error)
+    except TimeoutError as error:
+        _log.error("no answer", request_id=trace.request_id, exc_info=error)
+        await refuse(scope, send, Unavailable("no answer in time; repeat the call, with its requestId"))
+    except Exception as error:
+        _log.error("trouble", request_id=trace.request_id, method=trace.method_id, exc_info=error)
+        await refuse(scope, send, Internal(f"internal error; the log tells more at {trace.request_id}"))
 
 
 def authorise(who: Principal, method: Method, project: str) -> None:
