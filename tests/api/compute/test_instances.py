@@ -7,6 +7,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from dws.backends.simulated.faults import Faults
+from dws.engine.ports import RequestQuery
+from dws.model.access import SYSTEM
+from dws.model.request import RequestState
 from tests.api.served import Served
 from tests.conformance.compute.schema import faults
 
@@ -97,3 +101,33 @@ def test_an_instance_is_made_like_its_template(fresh: Served) -> None:
     missing = fresh.owner.post(f"{where}2", json={"name": "v2"})
     assert missing.status_code == 404
     assert "'projects/research/global/instanceTemplates/t2' was not found" in missing.text
+
+
+def test_a_deleted_instance_gives_its_machine_back(fresh: Served) -> None:
+    """Machines would be held, and paid for, by instances that nobody can see."""
+    for number in range(4):
+        insert(fresh, f"v{number}")
+    fresh.advance("5m")
+    assert fresh.owner.delete(f"{VMS}/v0").json()["operationType"] == "delete"
+    fresh.advance("5m")
+    insert(fresh, "next")
+    fresh.advance("5m")
+    assert fresh.owner.get(f"{VMS}/next").json()["status"] == "RUNNING"
+
+
+def test_an_instance_deleted_between_two_attempts_is_not_tried_again(fresh: Served) -> None:
+    """It would start later, seen by nobody, and hold its machine."""
+    backend = fresh.engine._backends["simulated"]
+    backend.faults = Faults(silent_attempts=9, lose_releases=True)
+    insert(fresh, "v1", FLEX, params={"requestValidForDuration": {"seconds": 7200}})
+    for _ in range(60):
+        (request,) = fresh.engine.list_requests(SYSTEM, RequestQuery()).items
+        if request.request.requeue:
+            break
+        fresh.advance("10s")
+    assert request.request.state is RequestState.ENDING
+    assert fresh.owner.delete(f"{VMS}/v1").status_code == 200
+    backend.faults = Faults()
+    fresh.advance("2h")
+    (request,) = fresh.engine.list_requests(SYSTEM, RequestQuery()).items
+    assert (request.request.state, request.request.attempts) == (RequestState.CANCELLED, 1)
