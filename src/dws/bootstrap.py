@@ -89,7 +89,6 @@ class System:
     store: Store
     clock: Clock
     loop: Loop | None = None
-    callers: CallerPool | None = None
     driver: VirtualDriver | None = None
 
     def start(self) -> None:
@@ -108,8 +107,6 @@ class System:
             self.driver.stop()
         if self.loop is not None:
             self.loop.stop()
-        if self.callers is not None:
-            self.callers.stop()
         self.store.close()
 
 
@@ -192,8 +189,7 @@ def open_system(settings: Settings, *, meters: Meters | None = None) -> System:
         engine=engine,
         store=store,
         clock=clock,
-        loop=None if clock.is_virtual else Loop(engine, report),
-        callers=callers,
+        loop=None if callers is None else Loop(engine, report, callers),
         driver=VirtualDriver(engine, settings.speed) if clock.is_virtual and settings.speed else None,
     )
 

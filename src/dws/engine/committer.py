@@ -83,11 +83,15 @@ class Committer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Commit what is queued, then end the thread."""
+        """Commit what is queued, then end the thread; who comes meanwhile is told so at once."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
             self._thread = None
+            while not self._queue.empty():
+                unit = self._queue.get()
+                if unit is not None:
+                    unit.answer.set_exception(Unavailable("the server is stopping; repeat the call"))
 
     def _run(self) -> None:
         while True:

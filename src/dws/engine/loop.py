@@ -54,9 +54,12 @@ class CallerPool:
 class Loop:
     """Starts and stops the threads around an engine on the real clock."""
 
-    def __init__(self, engine: Engine, report: Callable[[str, BaseException], None]) -> None:
+    def __init__(
+        self, engine: Engine, report: Callable[[str, BaseException], None], callers: CallerPool
+    ) -> None:
         self._engine = engine
         self._report = report
+        self._callers = callers
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -74,6 +77,7 @@ class Loop:
         self._engine.wake.set()
         for thread in self._threads:
             thread.join(timeout=10)
+        self._callers.stop()  # before the writer: what a backend answered is still written
         self._engine.committer.stop()
 
     def _spawn(self, name: str, target: Callable[[], None]) -> None:
