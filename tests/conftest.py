@@ -15,6 +15,8 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.conformance.compute.coverage import Coverage
+
 NOT_RUN = "not run: "
 SLEEP_MAX_S = 0.5
 SLEEPLESS = ("property", "scenarios", "unit")
@@ -30,6 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite golden files with what is produced"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A session of all of Compute's tests fails where one of its methods is never answered."""
+    config.pluginmanager.register(Coverage())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,6 +15,7 @@ from dws.api.http import create_app
 from dws.api.server import Server
 from dws.bootstrap import Settings, System, open_system
 from dws.telemetry.metrics import EngineMetrics
+from tests.conformance.compute.answers import Checked
 
 MONDAY_9 = 1_799_658_000
 """2027-01-11T09:00:00Z."""
@@ -113,10 +114,14 @@ def open_world(folder: Path, metrics: EngineMetrics | None = None) -> System:
 
 @contextmanager
 def serving(folder: Path, **options: Any) -> Iterator[Served]:
-    """A server on a free port for as long as the block lasts."""
+    """A server on a free port for as long as the block lasts. Fails at its end when an answer at the Compute
+    door was not one its clients can read."""
     metrics = EngineMetrics()
     system = open_world(folder, metrics)
-    server = Server(create_app(system, metrics=metrics, **options), "127.0.0.1", 0)
+    app = create_app(system, metrics=metrics, **options)
+    batches = app.router.default
+    batches._app = checked = Checked(batches._app)
+    server = Server(app, "127.0.0.1", 0)
     ready = threading.Event()
     server._ready = lambda address: ready.set()
     thread = threading.Thread(target=server.serve_until_told, name="served")
@@ -132,3 +137,5 @@ def serving(folder: Path, **options: Any) -> Iterator[Served]:
         thread.join(15)
         system.close()
         assert not thread.is_alive(), "the server did not stop"
+    if checked.faults:
+        raise AssertionError("\n".join(checked.faults))

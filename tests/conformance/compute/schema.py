@@ -32,6 +32,8 @@ def _faults(schemas: dict[str, Any], schema: dict[str, Any], value: Any, at: str
             yield f"{at}: {value!r} is no {kind}"
         elif "enum" in schema and value not in schema["enum"]:
             yield f"{at}: {value!r} is not in the enum"
+        elif schema.get("format") == "int32" and not -(2**31) <= value < 2**31:
+            yield f"{at}: {value!r} is no int32"
         elif schema.get("format") in ("int64", "uint64") and not value.lstrip("-").isdecimal():
             yield f"{at}: {value!r} is no {schema['format']}"
     elif kind == "array":

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
-from typing import Any
 
 import pytest
 
@@ -14,24 +11,13 @@ pytest.importorskip("googleapiclient", reason="not run: googleapiclient not foun
 from dws.api.compute_v1.methods import METHODS
 from dws.api.method import Method
 from tests.api.served import Served
-from tests.conformance.compute.schema import document, faults
+from tests.conformance.compute.answers import known
+from tests.conformance.compute.schema import faults
 
 VERSIONS = ("v1", "beta", "alpha")
 READS = [m for m in METHODS if m.verb == "GET"]
 VALUES = {"project": "research", "zone": "us-central1-a", "region": "us-central1"}
 NAMES = {"image": "i", "family": "f", "machineType": "a3-highgpu-8g", "acceleratorType": "nvidia-h100-80gb"}
-
-
-@cache
-def known(version: str) -> dict[str, dict[str, Any]]:
-    """The service's methods, by id."""
-
-    def below(resources: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        for each in resources.values():
-            yield from each.get("methods", {}).values()
-            yield from below(each.get("resources", {}))
-
-    return {method["id"]: method for method in below(document(version)["resources"])}
 
 
 def shape(path: str) -> str:
