@@ -141,6 +141,9 @@ class Reader(Protocol):
     def open_bookings(self) -> list[Booking]:
         """Every booking not ENDED, by id."""
 
+    def bookings_inside(self, booking_id: int) -> list[Booking]:
+        """Every booking inside that one and not ENDED, by id."""
+
     def fleet(self) -> Fleet | None:
         """The declared fleet, None before the first one was applied."""
 

@@ -116,6 +116,10 @@ class MemoryReader:
         """Every booking not ENDED, by id."""
         return [self._tables.bookings[b] for b in sorted(self._tables.open)]
 
+    def bookings_inside(self, booking_id: int) -> list[Booking]:
+        """Every booking inside that one and not ENDED, by id."""
+        return [b for b in self.open_bookings() if b.parent == booking_id]
+
     def fleet(self) -> Fleet | None:
         """The declared fleet."""
         return self._tables.fleet

@@ -91,6 +91,11 @@ _STATES = Phrase(
 _BOOKING = Phrase(select(booking.c.doc).where(booking.c.id == _ID))
 _OPEN_STAGES = [literal(stage.value) for stage in Stage if stage is not Stage.ENDED]
 _OPEN = Phrase(select(booking.c.doc).where(booking.c.stage.in_(_OPEN_STAGES)).order_by(booking.c.id))
+_INSIDE = Phrase(
+    select(booking.c.doc)
+    .where(booking.c.stage.in_(_OPEN_STAGES), booking.c.parent == bindparam("parent"))
+    .order_by(booking.c.id)
+)
 _FLEET = Phrase(select(fleet.c.doc))
 _STATUSES = Phrase(select(host_status).order_by(host_status.c.pool, host_status.c.unit))
 _IN_DUE_ORDER = (work.c.due_at, work.c.kind, work.c.subject, work.c.tag)
@@ -270,6 +275,10 @@ class SqlReader:
     def open_bookings(self) -> list[Booking]:
         """Every booking not ENDED, by id."""
         return [rows.read_booking(row["doc"]) for row in self._all(_OPEN)]
+
+    def bookings_inside(self, booking_id: int) -> list[Booking]:
+        """Every booking inside that one and not ENDED, by id."""
+        return [rows.read_booking(row["doc"]) for row in self._all(_INSIDE, parent=booking_id)]
 
     def fleet(self) -> Fleet | None:
         """The declared fleet."""

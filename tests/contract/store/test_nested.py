@@ -130,6 +130,8 @@ def test_a_block_and_what_lies_in_it_are_booked_together(store: Store) -> None:
         tx.put_booking(inside(2, (0,)))
     with store.read() as reader:
         assert reader.open_bookings() == [a_block((0, 1)), inside(2, (0,))]
+        assert reader.bookings_inside(1) == [inside(2, (0,))]
+        assert reader.bookings_inside(2) == []
 
 
 def test_a_lost_host_is_replaced_in_the_block_and_in_what_runs_there(store: Store) -> None:

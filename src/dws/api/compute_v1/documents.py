@@ -79,6 +79,7 @@ def keep(
     parent: str = "",
     request: int = 0,
     rank: int = 0,
+    reservation: int = 0,
 ) -> Document:
     """Keep a new document. Raises AlreadyExists."""
     kept = Document(
@@ -92,6 +93,7 @@ def keep(
         body=body,
         request=request,
         rank=rank,
+        reservation=reservation,
     )
     w.tx.put_document(kept)
     return kept

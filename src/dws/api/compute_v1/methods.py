@@ -11,6 +11,7 @@ from dws.api.compute_v1 import (
     images,
     instances,
     operations,
+    reservations,
     resize_requests,
     templates,
 )
@@ -24,4 +25,5 @@ METHODS: Final = (
     *group_instances.METHODS,
     *instances.METHODS,
     *resize_requests.METHODS,
+    *reservations.METHODS,
 )

@@ -1,0 +1,110 @@
+"""What of the fleet a reservation holds: in which blocks its hosts lie, which are in use, which are lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dws.engine.ports import Reader
+from dws.model.booking import Stage
+from dws.model.reservation import Reservation
+from dws.model.topology import Domain, HostState, Pool
+
+BLOCK: Final = "block"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The part of a domain that a reservation holds: `units` of it, instances run in `used` of them,
+    `down` are out of order. `parts` are the same of the domains one level below."""
+
+    domain: Domain
+    units: tuple[int, ...]
+    used: frozenset[int]
+    down: frozenset[int]
+    parts: tuple[Held, ...] = ()
+
+    @property
+    def degraded(self) -> bool:
+        """True when a host of it is out of order."""
+        return bool(self.down)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Everything a reservation holds now: `blocks`, none before its hosts are drawn or where the pool has no
+    domains; `in_use` instances run in it, of each project in `users`; `degraded` when it lacks hosts."""
+
+    pool: Pool
+    blocks: tuple[Held, ...]
+    in_use: int
+    users: Mapping[str, int]
+    degraded: bool
+
+
+def of(reader: Reader, reservation: Reservation) -> Layout:
+    """What a reservation that is not over holds."""
+    fleet = reader.fleet()
+    booking = reader.booking(reservation.booking or 0)
+    assert fleet is not None, "who has a reservation has a fleet"
+    assert booking is not None, "what is not over is booked"
+    pool = fleet.pool(booking.pool)
+    running = _running(reader, booking.id)
+    down = frozenset(
+        status.unit
+        for status in reader.host_statuses()
+        if status.pool == pool.name and status.state is HostState.DOWN
+    )
+    held = frozenset(booking.units)
+    return Layout(
+        pool=pool,
+        blocks=_parts(pool, _levels(pool), held, frozenset(running), down),
+        in_use=len(running),
+        users=Counter(running.values()),
+        degraded=reservation.is_degraded or bool(held & down),
+    )
+
+
+def _running(reader: Reader, booking: int) -> dict[int, str]:
+    """The first unit of each instance that runs inside a booking, and its project; hosts that are only lent
+    to others do not count."""
+    found: dict[int, str] = {}
+    for inside in reader.bookings_inside(booking):
+        request = reader.request(inside.owner) if inside.stage is Stage.LIVE else None
+        if request is not None and request.grant is not None and request.demand.reservation:
+            found |= {i.unit: request.project for i in request.grant.instances if i.is_held}
+    return found
+
+
+def _levels(pool: Pool) -> tuple[str, ...]:
+    """The level of blocks and, if there is one, the next finer of sub-blocks."""
+    at = pool.levels.index(BLOCK) if BLOCK in pool.levels else 0
+    return pool.levels[at : at + 2]
+
+
+def _parts(
+    pool: Pool,
+    levels: tuple[str, ...],
+    held: frozenset[int],
+    used: frozenset[int],
+    down: frozenset[int],
+) -> tuple[Held, ...]:
+    """Those domains of the first level that hold any of the units, each with its parts of the next."""
+    if not levels:
+        return ()
+    found = []
+    for domain in pool.domains:
+        units = held.intersection(domain.units)
+        if units and domain.level == levels[0]:
+            found.append(
+                Held(
+                    domain=domain,
+                    units=tuple(sorted(units)),
+                    used=used & units,
+                    down=down & units,
+                    parts=_parts(pool, levels[1:], units, used, down),
+                )
+            )
+    return tuple(found)
