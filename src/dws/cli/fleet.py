@@ -17,7 +17,7 @@ from dws.cli.session import Session, complete_host, with_session
 from dws.model.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from dws.wire.native_v1 import ChangeHostsAnswer, Fleet, Host, Pool
+    from dws.wire.native_v1 import ChangeHostsAnswer, Fleet, Host, HostUse, Pool
 
 FREE, BUSY, DRAINING, DOWN = "·", "█", "▒", "x"
 
@@ -57,6 +57,7 @@ def _pools(answer: Fleet) -> str:
             rows += [[f"  {name}", "", f"{len(hosts)}", *_tally(hosts)] for name, hosts in blocks.items()]
     lines = [f"{z.name}: unavailable, {z.unavailable}" for z in answer.zones if z.unavailable]
     lines += [f"{p.name}: unavailable, {p.unavailable}" for p in answer.pools if p.unavailable]
+    lines += [_room(p) for p in answer.pools if p.host_units > 1]
     if not rows:
         return "\n".join(["The fleet has no pools.", *lines])
     headers = ["POOL", "ZONE", "HOSTS", "FREE", "BUSY", "DRAINING", "DOWN", ""]
@@ -64,6 +65,14 @@ def _pools(answer: Fleet) -> str:
     nothing = [headers[i] for i in (5, 6) if all(row[i] == "0" for row in rows)]
     drawn = table(headers, rows, right=headers[3:7], spare=[*nothing, ""], caption=legend)
     return "\n".join([drawn, *lines])
+
+
+def _room(pool: Pool) -> str:
+    """What a pool of shared hosts has room for: free units of different hosts do not add up."""
+    free = [host.free for host in pool.hosts if host.free]
+    kind = "accelerators" if pool.accelerators_per_host else "machines"
+    fits = ", ".join(f"{count} x {machine}" for machine, count in pool.fits.items())
+    return f"{pool.name}: {sum(free)} free {kind} on {len(free)} hosts, room for {fits.replace(', ', ' or ')}"
 
 
 def _by_domain(pool: Pool) -> dict[str, list[Host]]:
@@ -98,21 +107,46 @@ def _hosts(session: Session, answer: Fleet) -> str:
     rows = []
     for pool in answer.pools:
         for host in pool.hosts:
-            until = zones.instant_of(host.busy_until or host.until)
+            standing = _standing(host)
+            if pool.host_units > 1 and standing == "BUSY" and host.free:
+                standing = f"{host.free} of {pool.host_units} free"
             where = "/".join(host.domains.values())
+            uses = host.uses[1:] if len(host.uses) > 1 else []
+            first = host.uses[0] if host.uses else None
+            until = zones.instant_of((first.until if first else host.busy_until) or host.until)
             rows.append(
                 [
                     host.name,
                     pool.name,
                     where,
-                    _standing(host),
-                    f"{host.project}/{host.request}" if host.request else "",
+                    standing,
+                    _user(first) if first else f"{host.project}/{host.request}" if host.request else "",
                     "" if until is None else zones.short_time(until, session.zone, now=now),
                     host.reason,
                 ]
             )
+            for use in uses:
+                end = zones.instant_of(use.until) or 0
+                rows.append(["", "", "", "", _user(use), zones.short_time(end, session.zone, now=now), ""])
     headers = ["HOST", "POOL", "DOMAIN", "STATE", "REQUEST", "UNTIL", "REASON"]
     return table(headers, rows, below="REASON", caption=f"\nTimes in {session.zone}.")
+
+
+def _user(use: HostUse) -> str:
+    """A request on a host, with the accelerators it has where the host is shared."""
+    which = f" ({_ranges(use.slots)})" if use.slots else ""
+    return f"{use.project}/{use.request}{which}"
+
+
+def _ranges(slots: list[int]) -> str:
+    """Numbers as people write them: 0-3,6."""
+    told: list[str] = []
+    first = 0
+    for at, slot in enumerate(slots):
+        if at + 1 == len(slots) or slots[at + 1] != slot + 1:
+            told.append(f"{slots[first]}-{slot}" if at > first else str(slot))
+            first = at + 1
+    return ",".join(told)
 
 
 @fleet.command()

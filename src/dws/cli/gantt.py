@@ -188,11 +188,12 @@ def _pool(pool: PoolCalendar, axis: Axis, now: int, mark: int, *, colour: bool) 
     steps = [(instant_of(step.start) or 0, step.hosts) for step in pool.free]
     title = f"{pool.pool}  {pool.zone}  {pool.hosts} x {pool.machine}"
     if mark >= 0:
-        title += f", {_fewest(steps, now, now + 1)} free now"
+        shared = f" of {pool.hosts * pool.host_units} accelerators" if pool.host_units > 1 else ""
+        title += f", {_fewest(steps, now, now + 1)}{shared} free now"
     free = Row.blank(axis.columns)
     for column in range(axis.columns):
         fewest = _fewest(steps, axis.begin(column), axis.begin(column + 1))
-        free.put(column, _share(fewest, pool.hosts))
+        free.put(column, _share(fewest, pool.hosts * pool.host_units))
     lanes, left_out = _lanes(pool.bars, axis)
     for lane in lanes:
         if mark >= 0 and lane.is_empty(mark):

@@ -19,7 +19,7 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from dws.declared import line, table
+from dws.declared import line, sharing, table
 from dws.declared.table import Table, kind_of, nearest, quoted
 from dws.model import catalog
 from dws.model.names import check_name
@@ -154,6 +154,7 @@ def _pool(
     levels = line.levels(entry)
     entry.only(
         *("name", "zone", "machine", "backend", "hosts", "levels", "price", "overheads", "unavailable"),
+        *("shared", "fractions"),
         *(line.plural(level) for level in levels[:1]),
     )
     zone, machine = entry.text("zone"), entry.text("machine")
@@ -164,7 +165,13 @@ def _pool(
             f"no machine '{machine}' in the catalogue or under [shapes]{nearest(machine, shapes)}", "machine"
         )
     backend = _name(entry, "backend", DEFAULT_BACKEND)
+    fractions = sharing.fractions_of(entry, shapes[machine], shapes)
+    host_units = shapes[machine].accelerators if fractions else 1
     hosts, domains = line.lay_out(entry, pool=name, levels=levels)
+    if fractions:
+        domains = tuple(
+            replace(d, first=d.first * host_units, size=d.size * host_units) for d in domains
+        )
     own_price = _price(entry, "price") if "price" in entry.values else None
     return Pool(
         name=name,
@@ -176,6 +183,8 @@ def _pool(
         overheads=_overheads(entry.table("overheads"), DEFAULT_OVERHEADS.get(backend, NO_OVERHEADS)),
         price_micros_per_hour=prices.get(price_key(shapes[machine]), 0) if own_price is None else own_price,
         unavailable=entry.text("unavailable", ""),
+        host_units=host_units,
+        fractions=fractions,
     )
 
 
@@ -244,7 +253,7 @@ def dump(fleet: Fleet) -> str:
     """
     prices, single = _shared_prices(fleet)
     parts = [f"currency = {quoted(fleet.currency)}\n", *(_zone_text(z) for z in fleet.zones)]
-    shapes = {p.shape.name: p.shape for p in fleet.pools}
+    shapes = {s.name: s for p in fleet.pools for s in p.shapes}
     parts += [_shape_text(s) for s in shapes.values() if s != catalog.shape(s.name)]
     if prices:
         lines = (f"{quoted(key)} = {_decimal(micros)}\n" for key, micros in prices.items())
@@ -292,6 +301,8 @@ def _pool_text(pool: Pool, *, own_price: bool) -> str:
     if pool.backend != DEFAULT_BACKEND:
         lines.append(f"backend = {quoted(pool.backend)}")
     lines.append(f"hosts = {line.hosts_text(pool)}")
+    if pool.is_shared:
+        lines.append(sharing.text(pool))
     if pool.levels != line.DEFAULT_LEVELS[: len(pool.levels)]:
         lines.append(f"levels = [{', '.join(quoted(level) for level in pool.levels)}]")
     if own_price:

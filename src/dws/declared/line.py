@@ -179,11 +179,12 @@ def _write_inside(pool: Pool, room: range, levels: tuple[str, ...], path: str, l
         return 0
     written, next_free, path = 0, room.start, f"{path}.{plural(levels[0])}"
     for domain in (d for d in pool.domains if d.level == levels[0]):
-        units = domain.units
+        each = pool.host_units
+        units = range(domain.first // each, (domain.first + domain.size) // each)
         if units.start not in room or units.stop > room.stop:
             continue
         names = _list_text(pool.hosts[units.start : units.stop])
-        hosts = str(domain.size) if units.start == next_free else names
+        hosts = str(len(units)) if units.start == next_free else names
         lines.append(f"[[{path}]]\nname = {quoted(domain.name)}\nhosts = {hosts}\n")
         next_free = units.stop
         written += 1 + _write_inside(pool, units, levels[1:], path, lines)

@@ -121,6 +121,10 @@ class Table:
             self.fail(f"{number} must not be negative", key)
         return number
 
+    def flag(self, key: str) -> bool:
+        """True or false; false when the key is not there."""
+        return self._get(key, "true or false", lambda v: isinstance(v, bool)) is True
+
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts, empty when the key is not there."""
         value = self._get(key, "a list of texts", lambda v: isinstance(v, list))

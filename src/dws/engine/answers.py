@@ -71,8 +71,20 @@ class HostChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostUse:
+    """What a request has of a host, until when at the latest; `slots` are which of its accelerators, where
+    hosts are shared."""
+
+    request: str
+    project: str
+    until: int
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostView:
-    """One host: its state, and the request on it."""
+    """One host: its state, and who uses it, the first of them in `request` and `project`, the last of them
+    until `busy_until`. `free` of its units nobody has."""
 
     pool: str
     unit: int
@@ -82,11 +94,15 @@ class HostView:
     request: str = ""
     project: str = ""
     busy_until: int = 0
+    uses: tuple[HostUse, ...] = ()
+    free: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolView:
-    """A pool and how its hosts stand now; `free_by_cell` are hosts free now, per cell."""
+    """A pool and how its hosts stand now: `free` are wholly free, `busy` those that somebody uses some of.
+    `free_by_cell` are hosts free now, per cell, or, where hosts are shared, units; `fits` is how many
+    machines of each shape would find room now."""
 
     pool: Pool
     hosts: tuple[HostView, ...]
@@ -96,6 +112,7 @@ class PoolView:
     draining: int
     down: int
     free_by_cell: Mapping[str, int]
+    fits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +279,8 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolCalendarView:
-    """A pool's bookings over the asked span, and its free hosts as steps: (from when, how many)."""
+    """A pool's bookings over the asked span, and what is free as steps: (from when, how many). Both count
+    units, of which a host has `host_units`."""
 
     pool: str
     zone: str
@@ -270,6 +288,7 @@ class PoolCalendarView:
     hosts: int
     bars: tuple[Bar, ...]
     free: tuple[tuple[int, int], ...]
+    host_units: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,12 +137,12 @@ class Books:
             self.reservations[reservation_id] = reservation
 
     def in_use(self) -> dict[tuple[int, str], int]:
-        """How many hosts each project uses in each reservation."""
+        """How many units each project uses in each reservation."""
         used: Counter[tuple[int, str]] = Counter()
         if self.reservations:
             for request in self.holding.values():
                 if request.grant is not None and request.grant.reservation:
-                    held = sum(1 for i in request.grant.instances if i.is_held)
+                    held = sum(len(i.slots) or 1 for i in request.grant.instances if i.is_held)
                     used[request.grant.reservation, request.project] += held
         return dict(used)
 

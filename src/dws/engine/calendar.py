@@ -58,9 +58,10 @@ def _view(
 ) -> ReservationView:
     booking = books.bookings.get(reservation.booking or 0)
     pool = next((p for p in books.fleet.pools if p.name == reservation.pool), None)
-    used = sum(1 for r in running if r.grant for i in r.grant.instances if i.is_held)
-    hosts = tuple(pool.hosts[u] for u in booking.units) if booking and pool else ()
-    price = cost_micros(pool, reservation.count, reservation.window) if pool else 0
+    held = sum(len(i.slots) or 1 for r in running if r.grant for i in r.grant.instances if i.is_held)
+    used = -(-held // pool.piece_held(reservation.shape).units) if booking and pool else held
+    hosts = pool.hosts_of(booking.units) if booking and pool else ()
+    price = cost_micros(pool, reservation.shape, reservation.count, reservation.window) if pool else 0
     return ReservationView(
         reservation=reservation,
         in_use=used,
@@ -134,6 +135,7 @@ def _pool(
         zone=pool.zone,
         shape=pool.shape.name,
         hosts=len(pool.hosts),
+        host_units=pool.host_units,
         bars=tuple(_bar(books, who, now, b, used) for b in bookings),
         free=_free(books, pool, span),
     )
@@ -167,7 +169,7 @@ def _bar(
             short=reservation.short,
         )
     if kind is not None:
-        host = books.fleet.pool(booking.pool).hosts[booking.units[0]] if booking.units else ""
+        host = next(iter(books.fleet.pool(booking.pool).hosts_of(booking.units)), "")
         end = min(span.end, FOREVER)
         return Bar(kind=kind, pool=booking.pool, count=booking.count, start=span.start, end=end, name=host)
     request = books.holding.get(booking.owner) or books.waiting.get(booking.owner)
@@ -188,7 +190,7 @@ def _bar(
 
 
 def _free(books: Books, pool: Pool, span: Span) -> tuple[tuple[int, int], ...]:
-    """Free hosts over the span, as steps; a place where the calendar is overbooked counts as none."""
+    """Free units over the span, as steps; a place where the calendar is overbooked counts as none."""
     steps: list[tuple[int, int]] = []
     for at, row in books.calendars[pool.name].rows():
         if at >= span.end:

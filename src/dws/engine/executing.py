@@ -249,9 +249,9 @@ def orders_for(request: CapacityRequest, item: WorkItem, fleet: Fleet) -> Iterab
             project=request.project,
             pool=pool.name,
             zone=pool.zone,
-            shape=pool.shape,
+            shape=pool.shape_named(grant.shape),
             instances=tuple(
-                InstanceOrder(rank=i.rank, unit=i.unit, host=i.host)
+                InstanceOrder(rank=i.rank, unit=i.unit, host=i.host, slots=i.slots)
                 for i in wanted
                 if i.incarnation == incarnation
             ),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from dws.engine import ledger
-from dws.engine.answers import FleetView, HostView, PoolView
+from dws.engine.answers import FleetView, HostUse, HostView, PoolView
 from dws.engine.books import Books
 from dws.engine.write import Write
 from dws.model import events as ev
@@ -68,20 +68,35 @@ def refuse_if_in_use(books: Books, new: Fleet) -> None:
         old_pool = books.fleet.pool(booking.pool)
         pool = after.get(booking.pool)
         for unit in booking.units:
-            host = old_pool.hosts[unit]
-            if pool is None or unit >= len(pool.hosts) or pool.hosts[unit] != host:
+            place = old_pool.host_of(unit)
+            host = old_pool.hosts[place]
+            if pool is None or place >= len(pool.hosts) or pool.hosts[place] != host:
                 moved.append(f"{booking.pool}/{host}")
                 continue
-            same_place = pool.cell_of(unit) == old_pool.cell_of(unit)
+            shared_alike = pool.host_units == old_pool.host_units
+            same_place = shared_alike and pool.cell_of(unit) == old_pool.cell_of(unit)
             if not same_place or pool.backend != old_pool.backend:
                 moved.append(f"{booking.pool}/{host}")
+    _refuse_if_served_no_more(books, after)
     _refuse_if_reserved(books, after)
     if moved:
         raise FailedPrecondition(
-            f"fleet: {', '.join(sorted(moved)[:8])} would vanish or change position while in use; "
+            f"fleet: {', '.join(sorted(set(moved))[:8])} would vanish or change position while in use; "
             "drain them first, or add hosts at the end of their block's pool",
-            details={"hosts": sorted(moved)},
+            details={"hosts": sorted(set(moved))},
         )
+
+
+def _refuse_if_served_no_more(books: Books, after: dict[str, Pool]) -> None:
+    """Raises FailedPrecondition naming a shape that is held, and would not be served any more."""
+    grants = [(r.name, r.grant.pool, r.grant.shape) for r in books.holding.values() if r.grant is not None]
+    reserved = [(r.name, r.pool, r.shape) for r in books.reservations.values()]
+    for name, pool, shape in (*grants, *reserved):
+        if pool in after and books.fleet.pool(pool).piece_of(shape) != after[pool].piece_of(shape):
+            raise FailedPrecondition(
+                f"fleet: pool {pool} would serve '{shape}' no more, or differently; '{name}' holds it",
+                details={"name": name},
+            )
 
 
 def _refuse_if_reserved(books: Books, after: dict[str, Pool]) -> None:
@@ -135,54 +150,71 @@ def _withdraw(w: Write, booking: Booking) -> None:
 def view(books: Books, now: int) -> FleetView:
     """How every host stands now."""
     with books.lock:
-        users = {
-            (r.grant.pool, i.unit): (r.name, r.project, books.bookings[r.grant.booking].span.end)
-            for r in books.holding.values()
-            if r.grant is not None and r.grant.booking in books.bookings
-            for i in r.grant.instances
-            if i.is_held
-        }
+        uses = _uses(books)
         return FleetView(
             version=books.fleet.version,
             now=now,
             currency=books.fleet.currency,
             zones=books.fleet.zones,
-            pools=tuple(_pool_view(books, pool, users) for pool in books.fleet.pools),
+            pools=tuple(_pool_view(books, pool, uses) for pool in books.fleet.pools),
         )
 
 
-def _pool_view(
-    books: Books, pool: Pool, users: dict[tuple[str, int], tuple[str, str, int]]
-) -> PoolView:
-    hosts = tuple(_host_view(books, pool, unit, users) for unit in range(len(pool.hosts)))
-    free = [h for h in hosts if not h.request and h.status.state is HostState.READY]
+def _uses(books: Books) -> dict[tuple[str, int], list[HostUse]]:
+    """Who has which host, or some of it, by pool and the host's place."""
+    found: dict[tuple[str, int], list[HostUse]] = {}
+    for request in books.holding.values():
+        grant = request.grant
+        booking = books.bookings.get(grant.booking) if grant is not None else None
+        if grant is None or booking is None:
+            continue
+        for instance in grant.instances:
+            if instance.is_held:
+                use = HostUse(
+                    request=request.name,
+                    project=request.project,
+                    until=booking.span.end,
+                    slots=instance.slots,
+                )
+                found.setdefault((grant.pool, instance.unit), []).append(use)
+    return found
+
+
+def _pool_view(books: Books, pool: Pool, uses: dict[tuple[str, int], list[HostUse]]) -> PoolView:
+    hosts = tuple(_host_view(books, pool, place, uses) for place in range(len(pool.hosts)))
     free_by_cell = {c.name or pool.name: 0 for c in pool.cells}
-    for host in free:
-        free_by_cell[pool.cells[pool.cell_of(host.unit)].name or pool.name] += 1
+    for host in hosts:
+        cell = pool.cells[pool.cell_of(pool.units_of(host.unit).start)]
+        free_by_cell[cell.name or pool.name] += host.free
     return PoolView(
         pool=pool,
         hosts=hosts,
         ready=sum(1 for h in hosts if h.status.state is HostState.READY),
-        busy=sum(1 for h in hosts if h.request),
-        free=len(free),
+        busy=sum(1 for h in hosts if h.uses),
+        free=sum(1 for h in hosts if h.free == pool.host_units),
         draining=sum(1 for h in hosts if h.status.state is HostState.DRAINING),
         down=sum(1 for h in hosts if h.status.state is HostState.DOWN),
         free_by_cell=free_by_cell,
+        fits={s.name: pool.piece_held(s.name).in_cells([h.free for h in hosts]) for s in pool.shapes},
     )
 
 
 def _host_view(
-    books: Books, pool: Pool, unit: int, users: dict[tuple[str, int], tuple[str, str, int]]
+    books: Books, pool: Pool, place: int, uses: dict[tuple[str, int], list[HostUse]]
 ) -> HostView:
-    name, project, until = users.get((pool.name, unit), ("", "", 0))
-    ready = HostStatus(pool=pool.name, unit=unit, state=HostState.READY)
+    own = tuple(sorted(uses.get((pool.name, place), ()), key=lambda use: use.slots))
+    ready = HostStatus(pool=pool.name, unit=place, state=HostState.READY)
+    status = books.hosts.get((pool.name, place), ready)
+    used = sum(len(use.slots) or pool.host_units for use in own)
     return HostView(
         pool=pool.name,
-        unit=unit,
-        name=pool.hosts[unit],
-        status=books.hosts.get((pool.name, unit), ready),
-        domains={level: pool.domain_of(unit, level) for level in pool.levels},
-        request=name,
-        project=project,
-        busy_until=until,
+        unit=place,
+        name=pool.hosts[place],
+        status=status,
+        domains={level: pool.domain_of(place, level) for level in pool.levels},
+        request=own[0].request if own else "",
+        project=own[0].project if own else "",
+        busy_until=max((use.until for use in own), default=0),
+        uses=own,
+        free=max(0, pool.host_units - used) if status.state is HostState.READY else 0,
     )

@@ -26,7 +26,7 @@ from dws.planner.plan import Bind, Move, Withdraw
 
 
 def find(fleet: Fleet, name: str) -> tuple[Pool, int]:
-    """The pool and unit of a host, by `HOST` or `POOL/HOST`.
+    """The pool of a host and its place there, by `HOST` or `POOL/HOST`.
 
     Raises NotFound, or InvalidArgument when two pools have a host of that name.
     """
@@ -35,7 +35,7 @@ def find(fleet: Fleet, name: str) -> tuple[Pool, int]:
         (pool, unit)
         for pool in fleet.pools
         if not slash or pool.name == pool_name
-        for unit in (pool.unit_named(host),)
+        for unit in (pool.host_named(host),)
         if unit is not None
     ]
     if not found:
@@ -49,7 +49,7 @@ def find(fleet: Fleet, name: str) -> tuple[Pool, int]:
 
 
 def users_of(books: Books, pool: str, unit: int) -> list[CapacityRequest]:
-    """Requests holding that unit now."""
+    """Requests that hold some of that host now."""
     return [
         r
         for r in books.holding.values()
@@ -91,9 +91,10 @@ def _promised(
     for pool in {p.name: None for p, _ in targets}:
         calendar = snapshot.calendars[pool]
         out = {
-            unit: HostStatus(pool=pool, unit=unit, state=state, until=until)
-            for p, unit in targets
+            unit: HostStatus(pool=pool, unit=host, state=state, until=until)
+            for p, host in targets
             if p.name == pool
+            for unit in p.units_of(host)
         }
         calendar.set_hosts({**calendar.unready_units(), **out})
     for decision in backfill.plan(snapshot, policy, now).decisions:
@@ -163,7 +164,7 @@ def take_down(w: Write, pool_name: str, unit: int, *, reason: str, until: int) -
         for instance in grant.instances:
             if instance.unit == unit and instance.is_held:
                 instances.lost(w, w.books.holding[request.id], instance.rank, reason)
-    occupancy.host_lost(w, pool.name, unit)
+    occupancy.host_lost(w, pool, unit)
     ledger.open_outage(w, pool, unit, until)
     if until:
         w.wake(orphans.FLEET, WorkKind.OUTAGE_END, until, tag=f"{pool.name}/{unit}")

@@ -19,6 +19,7 @@ from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.booking import Stage
 from dws.model.names import BookingId
+from dws.model.piece import Piece
 from dws.model.request import (
     CapacityRequest,
     EndReason,
@@ -209,7 +210,8 @@ def released(w: Write, request: CapacityRequest, ranks: set[int]) -> CapacityReq
         return request
     event = ev.InstancesReleased(attempt=grant.attempt, ranks=tuple(i.rank for i in gone))
     request = w.apply(request, event)
-    ledger.give_back(w, grant.booking, {i.unit for i in gone})
+    pool = w.books.fleet.pool(grant.pool)
+    ledger.give_back(w, grant.booking, {u for i in gone for u in pool.units_at(i.unit, i.slots)})
     return _return_if_empty(w, request)
 
 
@@ -249,10 +251,11 @@ def lost(
         ev.InstanceLost(rank=rank, attempt=grant.attempt, host=instance.host, cause=cause),
         reason=cause,
     )
-    ledger.give_back(w, grant.booking, {instance.unit})
+    pool = w.books.fleet.pool(grant.pool)
+    ledger.give_back(w, grant.booking, set(pool.units_at(instance.unit, instance.slots)))
     orphans.give_back(
         w,
-        backend=w.books.fleet.pool(grant.pool).backend,
+        backend=pool.backend,
         key=order_key(request, instance.incarnation),
         rank=rank,
         unit=instance.unit,
@@ -278,17 +281,19 @@ def _replace(w: Write, request: CapacityRequest, lost: Instance) -> bool:
     if booking is None or booking.stage is not Stage.LIVE:
         return False
     within = request.demand.alternatives[grant.alternative].within
+    pool = w.books.fleet.pool(grant.pool)
+    gone = pool.units_at(lost.unit, lost.slots)
     units = advise.spare(
-        w.books.snapshot(), w.policy, w.now, booking, (lost.unit,), within=within
+        w.books.snapshot(), w.policy, w.now, booking, gone, within=within, piece=Piece(size=len(gone))
     )
     if not units:
         return False
-    pool = w.books.fleet.pool(grant.pool)
     ledger.take_over(w, grant.booking, pool, units)
     spare = Instance(
         rank=lost.rank,
-        unit=units[0],
-        host=pool.hosts[units[0]],
+        unit=pool.host_of(units[0]),
+        host=pool.hosts[pool.host_of(units[0])],
+        slots=pool.slots_of(units),
         incarnation=lost.incarnation + 1,
         note=f"replaces {lost.host}",
     )
@@ -345,21 +350,22 @@ def usage_record(
     kind: UsageKind = UsageKind.RUN,
 ) -> UsageRecord:
     """One instance's use over [start, end)."""
+    grant = granted(request)
     return UsageRecord(
         request=request.id,
         request_name=request.name,
         project=request.project,
         principal=request.principal,
         pool=pool.name,
-        shape=pool.shape.name,
+        shape=grant.shape,
         accelerator=pool.shape.accelerator,
-        accelerators=pool.shape.accelerators,
+        accelerators=pool.accelerators_of(len(instance.slots)),
         rank=instance.rank,
         start=start,
         end=end,
         price_micros_per_hour=pool.price_micros_per_hour,
         kind=kind,
-        reservation=granted(request).reservation,
+        reservation=grant.reservation,
     )
 
 

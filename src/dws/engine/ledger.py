@@ -7,6 +7,8 @@ and what ends is trimmed to the instant it ended.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from dws.engine.books import Books
 from dws.engine.write import Write
 from dws.model.booking import Booking, OwnerKind, Part, Stage
@@ -99,13 +101,13 @@ def rebook(
     return booking
 
 
-def lose_unit(w: Write, booking_id: BookingId, unit: int) -> Booking:
+def lose_units(w: Write, booking_id: BookingId, units: set[int]) -> Booking:
     """A host of a reservation is lost: its place stays booked by number until another is drawn for it."""
     booking = w.books.bookings[booking_id]
-    cell = w.books.fleet.pool(booking.pool).cell_of(unit)
-    kept = [p for p in (_without(p, {unit}) for p in booking.parts) if p.count and p.units]
-    open_ = {p.cell: p.count for p in booking.parts if not p.units}
-    open_[cell] = open_.get(cell, 0) + 1
+    cell_of = w.books.fleet.pool(booking.pool).cell_of
+    kept = [p for p in (_without(p, units) for p in booking.parts) if p.count and p.units]
+    open_ = Counter({p.cell: p.count for p in booking.parts if not p.units})
+    open_.update(cell_of(unit) for unit in units)
     parts = (*kept, *(Part(cell=c, count=n) for c, n in sorted(open_.items())))
     return rebook(w, booking_id, parts=parts)
 
@@ -146,9 +148,7 @@ def _without(part: Part, units: set[int]) -> Part:
 def take_over(w: Write, booking_id: BookingId, pool: Pool, units: tuple[int, ...]) -> None:
     """A live booking gets these further units, in place of lost ones."""
     booking = w.books.bookings[booking_id]
-    joined = tuple(
-        Part(cell=pool.cell_of(unit), count=1, units=(unit,), since=w.now) for unit in units
-    )
+    joined = tuple(evolve(p, since=w.now) for p in parts_of(pool, units))
     w.put_booking(evolve(booking, parts=(*booking.parts, *joined), version=booking.version + 1))
 
 
@@ -171,37 +171,39 @@ def end(w: Write, booking_id: BookingId | None) -> None:
     )
 
 
-def open_outage(w: Write, pool: Pool, unit: int, until: int) -> Booking:
-    """A host is down from now: a LIVE booking owned by the fault, open-ended unless `until` is known."""
+def open_outage(w: Write, pool: Pool, host: int, until: int) -> Booking:
+    """A host is down from now, all of it: a LIVE booking owned by the fault, open-ended unless `until` is
+    known."""
     booking = Booking(
         id=BookingId(w.ids.next(w.now)),
         pool=pool.name,
         span=Span(w.now, until or FOREVER),
         stage=Stage.LIVE,
         owner_kind=OwnerKind.OUTAGE,
-        owner=unit,
-        parts=(Part(cell=pool.cell_of(unit), count=1, units=(unit,)),),
+        owner=host,
+        parts=parts_of(pool, tuple(pool.units_of(host))),
     )
     w.put_booking(booking)
     return booking
 
 
-def outage_of(w: Write, pool: str, unit: int) -> Booking | None:
+def outage_of(w: Write, pool: str, host: int) -> Booking | None:
     """The open outage of a host, None when it has none."""
     for booking in w.books.bookings.values():
         if (
             booking.owner_kind is OwnerKind.OUTAGE
             and booking.pool == pool
-            and booking.owner == unit
+            and booking.owner == host
         ):
             return booking
     return None
 
 
 def openly_lacking(books: Books, pool: str, cell: int) -> int:
-    """How many hosts of a cell are booked, openly, that are not there: what degraded reservations lack."""
+    """How many units of a cell are booked, openly, that are not there: what degraded reservations lack."""
+    each = books.fleet.pool(pool).piece_held
     return sum(
-        max(r.short, sum(p.count for p in b.parts if p.cell == cell and _is_due(b, p)))
+        max(r.short * each(r.shape).units, sum(p.count for p in b.parts if p.cell == cell and _is_due(b, p)))
         for r in books.reservations.values()
         if r.pool == pool and (b := books.bookings.get(r.booking or BookingId(0))) is not None
         if any(p.cell == cell for p in b.parts)

@@ -32,12 +32,11 @@ def windows(books: Books) -> tuple[MaintenanceView, ...]:
 
 def view(books: Books, booking: Booking) -> MaintenanceView:
     """A window as a reader sees it."""
-    names = books.fleet.pool(booking.pool).hosts
     return MaintenanceView(
         id=booking.id,
         name=booking.name,
         pool=booking.pool,
-        hosts=tuple(names[u] for u in booking.units),
+        hosts=books.fleet.pool(booking.pool).hosts_of(booking.units),
         window=booking.span,
         reason=booking.note,
         begun=booking.stage is Stage.LIVE,
@@ -59,7 +58,7 @@ def plan(w: Write, command: PlanMaintenance, targets: list[tuple[Pool, int]]) ->
         w, pool, _units(targets), window_of(command), name=command.name, note=command.reason
     )
     event = ev.MaintenancePlanned(
-        pool=pool.name, hosts=tuple(pool.hosts[u] for u in booking.units), window=booking.span
+        pool=pool.name, hosts=pool.hosts_of(booking.units), window=booking.span
     )
     w.record(
         ev.SubjectKind.MAINTENANCE, booking.id, event, name=command.name, reason=command.reason
@@ -100,7 +99,7 @@ def check(
 
 
 def _units(targets: list[tuple[Pool, int]]) -> tuple[int, ...]:
-    return tuple(sorted({unit for _, unit in targets}))
+    return tuple(sorted({unit for pool, host in targets for unit in pool.units_of(host)}))
 
 
 def affected(
@@ -109,12 +108,13 @@ def affected(
     """Whom the window would touch: who holds one of the hosts into it, which reservations would be short,
     whose promise would move."""
     touched = []
+    places = {pool.host_of(u) for u in units}
     for request in books.holding.values():
         grant = request.grant
         booking = books.bookings.get(grant.booking) if grant is not None else None
         if grant is None or booking is None or grant.pool != pool.name:
             continue
-        on = tuple(i.host for i in grant.instances if i.is_held and i.unit in units)
+        on = tuple(dict.fromkeys(i.host for i in grant.instances if i.is_held and i.unit in places))
         if on and booking.span.overlaps(window):
             effect = f"loses {', '.join(on)} at its start (on-host-loss: {request.on_host_loss})"
             touched.append(Affected(request=request, effect=effect, hosts=on))
@@ -129,7 +129,7 @@ def _replanned(
     touched = []
     for reservation in books.reservations.values():
         booking = books.bookings.get(reservation.booking or BookingId(0))
-        on = tuple(pool.hosts[u] for u in booking.units if u in units) if booking else ()
+        on = pool.hosts_of(u for u in booking.units if u in units) if booking else ()
         if booking is not None and booking.pool == pool.name and on and booking.span.overlaps(window):
             effect = f"loses {', '.join(on)} at the start of the window, unless others are free"
             touched.append(Affected(request=reservation, effect=effect, hosts=on))
@@ -176,8 +176,8 @@ def begin(w: Write, booking: Booking) -> None:
     ledger.begin_maintenance(w, booking)
     w.record(ev.SubjectKind.MAINTENANCE, booking.id, ev.MaintenanceBegun(), name=booking.name)
     reason = f"maintenance {booking.name}" + (f": {booking.note}" if booking.note else "")
-    for unit in booking.units:
-        hosts.take_down(w, booking.pool, unit, reason=reason, until=booking.span.end)
+    for host in _places(w, booking):
+        hosts.take_down(w, booking.pool, host, reason=reason, until=booking.span.end)
     w.wake(booking.id, WorkKind.MAINTENANCE_END, booking.span.end)
 
 
@@ -185,6 +185,12 @@ def end(w: Write, booking: Booking) -> None:
     """A timer: the window is over, its hosts are back."""
     if booking.stage is Stage.LIVE and w.now >= booking.span.end:
         _over(w, booking, "its window is over")
+
+
+def _places(w: Write, booking: Booking) -> list[int]:
+    """The hosts of a window, by their place in the pool."""
+    host_of = w.books.fleet.pool(booking.pool).host_of
+    return list(dict.fromkeys(host_of(unit) for unit in booking.units))
 
 
 def _over(w: Write, booking: Booking, cause: str) -> None:
@@ -198,5 +204,5 @@ def _over(w: Write, booking: Booking, cause: str) -> None:
         name=booking.name,
         reason=cause,
     )
-    for unit in booking.units if begun else ():
-        hosts.bring_back(w, booking.pool, unit, reason=f"maintenance {booking.name}: {cause}")
+    for host in _places(w, booking) if begun else ():
+        hosts.bring_back(w, booking.pool, host, reason=f"maintenance {booking.name}: {cause}")

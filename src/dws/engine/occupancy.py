@@ -86,13 +86,15 @@ def look_later_whether_used(w: Write, reservation: Reservation) -> None:
         w.wake(reservation.id, WorkKind.RESERVATION_IDLE, w.now + min(waits))
 
 
-def host_lost(w: Write, pool: str, unit: int) -> None:
-    """A host is gone: the reservation that had it lacks one, until another is drawn."""
+def host_lost(w: Write, pool: Pool, host: int) -> None:
+    """A host is gone: the reservations that had some of it lack that, until other units are drawn."""
+    gone = set(pool.units_of(host))
     for reservation in list(w.books.reservations.values()):
         booking = w.books.bookings.get(reservation.booking or BookingId(0))
-        if booking is not None and booking.pool == pool and unit in booking.units:
-            meter(w, reservation, booking, {unit})
-            ledger.lose_unit(w, booking.id, unit)
+        if booking is not None and booking.pool == pool.name and gone & set(booking.units):
+            lost = gone & set(booking.units)
+            meter(w, reservation, booking, lost)
+            ledger.lose_units(w, booking.id, lost)
             if reservation.state is ReservationState.ENDING:  # nothing takes its place any more
                 close_if_empty(w, reservation)
 
@@ -107,8 +109,8 @@ def meter(w: Write, reservation: Reservation, booking: Booking, units: set[int])
 def reserved(
     pool: Pool, reservation: Reservation, booking: Booking, until: int
 ) -> list[UsageRecord]:
-    """A reservation's hold of each of its hosts, until an instant, or its end: what is given back late is not
-    held by its owner. `rank` is the host's unit."""
+    """A reservation's hold of each of its units, until an instant, or its end: what is given back late is not
+    held by its owner. `rank` is the unit."""
     return [
         UsageRecord(
             request=RequestId(reservation.id),
@@ -116,9 +118,9 @@ def reserved(
             project=reservation.project,
             principal=reservation.principal,
             pool=pool.name,
-            shape=pool.shape.name,
+            shape=reservation.shape,
             accelerator=pool.shape.accelerator,
-            accelerators=pool.shape.accelerators,
+            accelerators=pool.accelerators_of(1),
             rank=unit,
             start=since,
             end=max(since, min(until, reservation.window.end)),

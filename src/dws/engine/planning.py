@@ -12,14 +12,19 @@ from dws.engine.committer import Committer
 from dws.engine.executing import Executor, Job
 from dws.engine.write import Write
 from dws.model import events as ev
+from dws.model.booking import Booking
 from dws.model.errors import DoubleBooking
+from dws.model.names import BookingId
+from dws.model.piece import Piece
 from dws.model.request import CapacityRequest, Grant, Instance
 from dws.model.time import FOREVER
+from dws.model.topology import Pool
 from dws.model.work import WorkKind
 from dws.planner import backfill
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Bind, Book, Move, Placement, Plan, Start, Withdraw
 from dws.planner.recheck import Recheck
+from dws.planner.resolve import shape_for
 
 
 def plan_once(
@@ -77,8 +82,9 @@ def _check_peaks(w: Write, cells: set[tuple[str, int]]) -> None:
         cell = w.books.fleet.pool(pool_name).cells[index]
         peak = w.tx.peak(pool_name, index, w.now, FOREVER)
         if peak > cell.size + ledger.openly_lacking(w.books, pool_name, index):
+            what = "accelerators" if w.books.fleet.pool(pool_name).is_shared else "hosts"
             raise DoubleBooking(
-                f"pool {pool_name}, {cell.level} {cell.name}: {peak} hosts would be booked at one instant, "
+                f"pool {pool_name}, {cell.level} {cell.name}: {peak} {what} would be booked at one instant, "
                 f"there are {cell.size}; the plan was not committed"
             )
 
@@ -103,23 +109,39 @@ def start(w: Write, request: CapacityRequest, placement: Placement) -> CapacityR
     """Draw the hosts and ask for them."""
     pool = w.books.fleet.pool(placement.pool)
     booking = ledger.go_live(w, request, placement)
+    holder = w.books.bookings.get(BookingId(placement.parent))
+    reservation = w.books.reservations[holder.owner] if holder is not None else None
+    alternative = request.demand.alternatives[placement.alternative]
+    shape = shape_for(alternative, pool, reservation.shape if reservation is not None else "")
     grant = Grant(
         booking=booking.id,
         attempt=request.attempts + 1,
         alternative=placement.alternative,
         pool=pool.name,
         zone=pool.zone,
-        shape=pool.shape.name,
+        shape=shape.name,
         duration_s=placement.duration_s,
         started_at=w.now,
-        reservation=w.books.bookings[placement.parent].owner if placement.parent else 0,
-        instances=tuple(
-            Instance(rank=rank, unit=unit, host=pool.hosts[unit])
-            for rank, unit in enumerate(booking.units)
-        ),
+        reservation=reservation.id if reservation is not None else 0,
+        instances=_instances(pool, booking, pool.piece_held(shape.name)),
     )
     request = w.apply(request, ev.Started(booking=booking.id, grant=grant))
     w.wake(request.id, WorkKind.DELIVERY_DEADLINE, w.now + pool.overheads.setup_s)
     if request.demand.reservation:  # what is lent is not used by its owner
         occupancy.used(w, grant.reservation)
     return request
+
+
+def _instances(pool: Pool, booking: Booking, piece: Piece) -> tuple[Instance, ...]:
+    """One instance for each piece of what was drawn, in the order of the line."""
+    units = booking.units
+    pieces = (units[i : i + piece.size] for i in range(0, len(units), piece.size))
+    return tuple(
+        Instance(
+            rank=rank,
+            unit=pool.host_of(own[0]),
+            host=pool.hosts[pool.host_of(own[0])],
+            slots=pool.slots_of(own),
+        )
+        for rank, own in enumerate(pieces)
+    )

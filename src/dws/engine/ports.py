@@ -300,11 +300,13 @@ class Store(Protocol):
 @swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceOrder:
-    """One instance of an order: its rank and the host it goes to."""
+    """One instance of an order: its rank and the host it goes to, `unit` being the host's place in its pool;
+    where hosts are shared, `slots` are those of its accelerators that are the instance's."""
 
     rank: int
     unit: int
     host: str
+    slots: tuple[int, ...] = ()
 
 
 @swift
@@ -377,7 +379,7 @@ class FactKind(StrEnum):
 class Fact:
     """One observation, never a conclusion. May arrive twice, late or out of order.
 
-    Instance facts carry the order's `key` and `rank`; host facts carry `pool` and `unit`.
+    Instance facts carry the order's `key` and `rank`; host facts carry `pool` and `unit`, the host's place.
     GONE means: the instance does not exist any more and its host is free. `at_deadline` says that the
     backend itself ended the instance because its time was over (`SetsDeadlines`).
     """

@@ -12,6 +12,7 @@ from dws.engine.books import Books
 from dws.engine.ports import Reader
 from dws.model.request import CapacityRequest, InstanceState
 from dws.model.time import Span
+from dws.model.topology import Fleet
 from dws.model.usage import UsageKind, UsageRecord
 
 NOTHING: Final = UsageLine(
@@ -58,15 +59,17 @@ def lines(
         total[1] += part.seconds * part.accelerators
         total[2] += part.cost_micros
     used = [_line(key, total) for key, total in sorted(sums.items())]
-    idle = _reserved_idle(every, within)
+    idle = _reserved_idle(every, within, books.fleet)
     return (*used, *(line for line in idle if project in ("", line.project)))
 
 
 def _reserved_idle(
-    every: list[tuple[UsageRecord, bool]], within: Span
+    every: list[tuple[UsageRecord, bool]], within: Span, fleet: Fleet
 ) -> Iterator[UsageLine]:
-    """What each reservation held, less what ran in it meanwhile: its owner pays for that too."""
+    """What each reservation held, less what ran in it meanwhile: its owner pays for that too. Records of its
+    hold are of single units, those of runs of whole instances; a line counts machines as it was booked."""
     held: dict[int, UsageLine] = {}
+    each: dict[int, int] = {}
     until = {r.reservation: 0 for r, _ in every}
     for record, _ in every:
         if record.kind is UsageKind.RESERVED:
@@ -80,6 +83,11 @@ def _reserved_idle(
             continue
         part = _clip(record, span)
         sign = 1 if record.kind is UsageKind.RESERVED else -1
+        units = 1
+        if sign < 0:
+            units = _units(fleet, record)
+        else:
+            each[record.reservation] = _units(fleet, record)
         line = held.get(record.reservation, NOTHING)
         if sign > 0:
             line = replace(
@@ -93,11 +101,20 @@ def _reserved_idle(
             )
         held[record.reservation] = replace(
             line,
-            seconds=line.seconds + sign * part.seconds,
+            seconds=line.seconds + sign * units * part.seconds,
             accelerator_s=line.accelerator_s + sign * part.seconds * part.accelerators,
             cost_micros=line.cost_micros + sign * part.cost_micros,
         )
-    yield from (line for _, line in sorted(held.items()) if line.request and line.seconds > 0)
+    for number, line in sorted(held.items()):
+        if line.request and line.seconds > 0:
+            yield replace(line, seconds=line.seconds // each[number])
+
+
+def _units(fleet: Fleet, record: UsageRecord) -> int:
+    """Units of its pool that a machine of the record's shape takes; 1 where that is not known any more."""
+    pool = next((p for p in fleet.pools if p.name == record.pool), None)
+    piece = pool.piece_of(record.shape) if pool is not None else None
+    return piece.units if piece is not None else 1
 
 
 def _reserved(books: Books, now: int) -> Iterator[UsageRecord]:

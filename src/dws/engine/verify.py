@@ -38,7 +38,7 @@ def verify(reader: Reader) -> Verification:
     requests: dict[int, CapacityRequest] = {r.id: r for r in all_requests(reader)}
     faults += _owners_agree(requests, bookings)
     faults += _inside_their_parents(bookings)
-    faults += _reservations_agree(reservations, bookings)
+    faults += _reservations_agree(fleet, reservations, bookings)
     count, story = _fold(reader)
     faults += _story_equals_rows(requests, story)
     faults += _story_equals_rows(reservations, story)
@@ -80,7 +80,7 @@ def _units_are_held_once(fleet: Fleet, bookings: list[Booking]) -> Iterator[str]
         holders.sort(key=lambda b: b.span)
         for first, second in pairwise(holders):
             if first.span.overlaps(second.span):
-                host = fleet.pool(pool).hosts[unit]
+                (host,) = fleet.pool(pool).hosts_of((unit,))
                 yield f"{pool}/{host} is in bookings {first.id} and {second.id} at one instant"
 
 
@@ -93,14 +93,16 @@ def _peaks_within_capacity(
     for pool_name, cell in sorted(used):
         size = fleet.pool(pool_name).cells[cell].size
         peak = reader.peak(pool_name, cell, start, ends)
+        piece_held = fleet.pool(pool_name).piece_held
         lacking = sum(
-            reservations[b.owner].short
+            reservations[b.owner].short * piece_held(reservations[b.owner].shape).units
             for b in bookings
             if b.owner_kind is OwnerKind.RESERVATION and b.pool == pool_name and b.owner in reservations
         )
         if peak > size + lacking:
             name = fleet.pool(pool_name).cells[cell].name or str(cell)
-            yield f"{pool_name} {name}: {peak} hosts booked at one instant, there are {size}"
+            what = "accelerators" if fleet.pool(pool_name).is_shared else "hosts"
+            yield f"{pool_name} {name}: {peak} {what} booked at one instant, there are {size}"
 
 
 def _owners_agree(requests: dict[int, CapacityRequest], bookings: list[Booking]) -> Iterator[str]:
@@ -133,7 +135,7 @@ def _inside_their_parents(bookings: list[Booking]) -> Iterator[str]:
 
 
 def _reservations_agree(
-    reservations: dict[int, Reservation], bookings: list[Booking]
+    fleet: Fleet, reservations: dict[int, Reservation], bookings: list[Booking]
 ) -> Iterator[str]:
     held = {b.owner: b for b in bookings if b.owner_kind is OwnerKind.RESERVATION}
     for reservation in reservations.values():
@@ -143,10 +145,14 @@ def _reservations_agree(
             yield f"reservation '{reservation.name}' is {reservation.state}, its booking is {has}"
         elif booking is None or reservation.state is ReservationState.ENDING:
             continue
-        elif (booking.count, booking.span) != (reservation.count, reservation.window):
+        elif (booking.count, booking.span) != (_units_of(fleet, reservation), reservation.window):
             yield f"reservation '{reservation.name}' is not booked as it says"
     for owner in held.keys() - reservations.keys():
         yield f"booking {held[owner].id} has no reservation that knows it"
+
+
+def _units_of(fleet: Fleet, reservation: Reservation) -> int:
+    return reservation.count * fleet.pool(reservation.pool).piece_held(reservation.shape).units
 
 
 def _fold(reader: Reader) -> tuple[int, dict[int, Row | str]]:

@@ -128,6 +128,7 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
         )
     calendar = w.books.snapshot().calendars[booking.pool]
     calendar.remove(booking)
+    each = calendar.pool.piece_held(reservation.shape).units
     cells = [g for g in calendar.pool.groups(reservation.within) if {p.cell for p in booking.parts} <= set(g)]
     group = cells[0] if cells else tuple(range(len(calendar.pool.cells)))
     free = {c: calendar.least_free_in(c, w.now, window.end) for c in group}
@@ -143,9 +144,9 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
             facts={"until": until},
         )
         raise _no_room(reason, 0)
-    parts = _resized(reservation, booking, children, free, count)
-    if count > booking.count or window.end > booking.span.end:
-        _keep_to_the_share(w, booking, Span(w.now, window.end), count)
+    parts = _resized(reservation, booking, children, free, count, each)
+    if count * each > booking.count or window.end > booking.span.end:
+        _keep_to_the_share(w, booking, Span(w.now, window.end), count, each)
     return WindowOption(
         pool=booking.pool,
         zone=reservation.zone,
@@ -159,9 +160,9 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
     )
 
 
-def _keep_to_the_share(w: Write, booking: Booking, window: Span, count: int) -> None:
+def _keep_to_the_share(w: Write, booking: Booking, window: Span, count: int, each: int) -> None:
     """Raises NoRoom when reservations would take more of the pool than the policy lets them."""
-    room = search.share_left(w.books.snapshot(), w.policy, booking, window)
+    room = search.share_left(w.books.snapshot(), w.policy, booking, window) // each
     if count > room:
         reason = Reason(
             code="CALENDAR_SHARE",
@@ -185,24 +186,32 @@ def _resized(
     children: list[Booking],
     free: dict[int, int],
     count: int,
+    each: int,
 ) -> tuple[Part, ...]:
-    """The booking's parts for another number of hosts: what is used stays, what is new is drawn later."""
-    more = count - booking.count
+    """The booking's parts for another number of machines, `each` so many units: what is used stays, what is
+    new is drawn later."""
+    more = count * each - booking.count
     had = _by_cell(booking.parts)
     if more < 0:
         used = {u for b in children for u in b.units}
-        return _smaller(reservation, booking, used, -more)
+        return _smaller(reservation, booking, used, -more, each)
     parts = list(booking.parts)
-    spare = sum(max(0, n - had.get(c, 0)) for c, n in free.items())
-    if spare < more:
+    room_for = {c: max(0, n - had.get(c, 0)) // each for c, n in free.items()}
+    spare = sum(room_for.values())
+    if spare * each < more:
         reason = Reason(
             code="NO_ROOM",
-            text="{spare} more hosts of {pool} are free until its end, {more} more were asked for",
-            facts={"spare": spare, "more": more, "pool": booking.pool},
+            text="{pool} has room for {spare} more {shape} until its end, {more} more were asked for",
+            facts={
+                "spare": spare,
+                "more": more // each,
+                "pool": booking.pool,
+                "shape": reservation.shape,
+            },
         )
-        raise _no_room(reason, booking.count + spare)
-    for cell, room in free.items():
-        taken = min(more, max(0, room - had.get(cell, 0)))
+        raise _no_room(reason, booking.count // each + spare)
+    for cell, room in room_for.items():
+        taken = min(more, room * each)
         if taken:
             parts.append(Part(cell=cell, count=taken))
             more -= taken
@@ -210,14 +219,19 @@ def _resized(
 
 
 def _smaller(
-    reservation: Reservation, booking: Booking, used: set[int], fewer: int
+    reservation: Reservation, booking: Booking, used: set[int], fewer: int, each: int
 ) -> tuple[Part, ...]:
-    """Without `fewer` hosts: first those it still lacks, then unused ones, the last first."""
-    unused = [u for u in reversed(booking.units) if u not in used]
+    """Without `fewer` units, in whole machines of `each` so many: first those it still lacks, then unused
+    ones, the last first."""
+    unused: list[int] = []
+    for cell in sorted({p.cell for p in booking.parts}, reverse=True):
+        own = [u for p in booking.parts if p.cell == cell for u in p.units if u not in used]
+        unused += sorted(own, reverse=True)[: len(own) // each * each]
     lacking = sum(p.count for p in booking.parts if not p.units)
     if lacking + len(unused) < fewer:
+        busy = reservation.count - (lacking + len(unused)) // each
         raise FailedPrecondition(
-            f"count: {len(used)} of its {reservation.count} hosts are in use; release what runs there first",
+            f"count: {busy} of its {reservation.count} machines are in use; release what runs there first",
             field="count",
         )
     parts: list[Part] = []
@@ -279,13 +293,13 @@ def bind(w: Write, decision: Bind) -> None:
         reservation = w.apply_to(reservation, event, reason=decision.cause)
     elif reservation.short and not decision.short:
         reservation = w.apply_to(reservation, ev.ReservationRestored())
-    names = w.books.fleet.pool(booking.pool).hosts
+    hosts_of = w.books.fleet.pool(booking.pool).hosts_of
     if reservation.state is ReservationState.PROVISIONING and not decision.short:
         late = w.now - reservation.window.start
         w.apply_to(reservation, ev.ReservationDelivered(late_s=late))
     elif moved and reservation.state is not ReservationState.PROVISIONING:
-        hosts = tuple(names[u] for u in sorted(new))
-        w.apply_to(reservation, ev.ReservationReplaced(hosts=hosts, cause=decision.cause))
+        replaced = ev.ReservationReplaced(hosts=hosts_of(sorted(new)), cause=decision.cause)
+        w.apply_to(reservation, replaced)
 
 
 # --- timers -----------------------------------------------------------------------------------

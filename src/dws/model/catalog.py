@@ -99,6 +99,23 @@ def shape(name: str) -> MachineShape | None:
     return MACHINE_TYPES.get(name)
 
 
+def fractions_of(whole: MachineShape) -> tuple[MachineShape, ...]:
+    """The built-in machine types that a built-in one can be shared by, the smallest first: those of its
+    family that have fewer of its accelerators, and of its CPUs and memory no more than that share."""
+    if MACHINE_TYPES.get(whole.name) != whole:
+        return ()
+    family = whole.name.rpartition("-")[0]
+    found = [
+        part
+        for part in MACHINE_TYPES.values()
+        if part.name.rpartition("-")[0] == family
+        and 0 < part.accelerators < whole.accelerators
+        and part.vcpus * whole.accelerators <= whole.vcpus * part.accelerators
+        and part.memory_gb * whole.accelerators <= whole.memory_gb * part.accelerators
+    ]
+    return tuple(sorted(found, key=lambda s: (s.accelerators, s.vcpus, s.name)))
+
+
 def canonical_accelerator(name: str) -> str | None:
     """The full type a name stands for (`h100` is `nvidia-h100-80gb`), None for one not built in."""
     return _CANONICAL.get(name)

@@ -98,7 +98,10 @@ class Workload:
 @swift
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One machine of a grant: rank 0 … n-1, on one unit of the pool.
+    """One machine of a grant: rank 0 … n-1, on one host of the pool.
+
+    `unit` is the host's place in the pool's `hosts`; where hosts are shared, `slots` are those of its
+    accelerators that the instance has.
 
     `incarnation` counts the replacements of this rank within the attempt.
 
@@ -108,6 +111,7 @@ class Instance:
     rank: int
     unit: int
     host: str
+    slots: tuple[int, ...] = ()
     incarnation: int = 0
     state: InstanceState = InstanceState.STARTING
     address: str = ""

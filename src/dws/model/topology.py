@@ -11,6 +11,7 @@ only counts per cell and the units are drawn at the start.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -60,7 +61,8 @@ class Pool:
 
     `hosts` are their names, in the order of the line; each is `host_units` units of it: one, or, where hosts
     are shared, one for each accelerator, and then `fractions` are the shapes finer than a host that the pool
-    serves. `domains` lists every declared domain of every level, outermost
+    serves. Hosts without accelerators are shared by whole machines: each is `host_units` of the shape.
+    `domains` lists every declared domain of every level, outermost
     level first; domains of one level do not overlap. `levels` are the declared levels, outermost first,
     without `pool` and `host`. `price_micros_per_hour` is for one accelerator
     (one host where the shape has none) in millionths of the fleet's currency.
@@ -108,7 +110,7 @@ class Pool:
             self._largest[level] = max(sizes, default=0)
 
     def _check_sharing(self) -> None:
-        if self.host_units not in (1, self.shape.accelerators):
+        if self.host_units < 1 or self.host_units not in (1, self.shape.accelerators or self.host_units):
             raise InvalidArgument(
                 f"pool {self.name}: a host of {self.shape.accelerators} accelerators is shared by one at a "
                 f"time or not at all, not in {self.host_units} units",
@@ -116,7 +118,7 @@ class Pool:
             )
         for fraction in self.fractions:
             fits = fraction.accelerator == self.shape.accelerator
-            if not fits or not 0 < fraction.accelerators < self.host_units:
+            if not fits or not 0 < fraction.accelerators < self.whole.size:
                 raise InvalidArgument(
                     f"pool {self.name}: {fraction.name} is no fraction of a shared {self.shape.name}",
                     field="fractions",
@@ -137,16 +139,57 @@ class Pool:
         """What a unit counts for in accelerators, a host without any counting as one."""
         return max(1, self.shape.accelerators // self.host_units)
 
-    def units_of(self, host: int) -> range:
-        """The units of a host, by its place in `hosts`."""
-        return range(host * self.host_units, (host + 1) * self.host_units)
+    @property
+    def whole(self) -> Piece:
+        """What an instance of the pool's own shape takes: a host, or one of the machines it is shared by."""
+        return Piece(size=self.host_units if self.shape.accelerators else 1)
+
+    @property
+    def shapes(self) -> tuple[MachineShape, ...]:
+        """What the pool serves: its fractions, the smallest first, then its own shape."""
+        return (*sorted(self.fractions, key=lambda f: (f.accelerators, f.vcpus, f.name)), self.shape)
+
+    def shape_named(self, name: str) -> MachineShape:
+        """The shape of that name, its own when it serves none of that name."""
+        return next((s for s in self.shapes if s.name == name), self.shape)
 
     def piece_of(self, shape: str) -> Piece | None:
         """What an instance of a shape takes here, None when the pool does not serve it."""
         if shape == self.shape.name:
-            return Piece(size=self.host_units)
+            return self.whole
         sizes = (f.accelerators for f in self.fractions if f.name == shape)
         return next((Piece(size=size) for size in sizes), None)
+
+    def piece_held(self, shape: str) -> Piece:
+        """The same for what is held here already; asserts that the pool serves it."""
+        piece = self.piece_of(shape)
+        assert piece is not None, f"pool {self.name} does not serve '{shape}'"
+        return piece
+
+    def accelerators_of(self, slots: int) -> int:
+        """Accelerators of so many slots of a host, 0 slots being all of it."""
+        return self.shape.accelerators * slots // self.host_units if slots else self.shape.accelerators
+
+    def units_of(self, host: int) -> range:
+        """The units of a host, by its place in `hosts`."""
+        return range(host * self.host_units, (host + 1) * self.host_units)
+
+    def units_at(self, host: int, slots: tuple[int, ...]) -> tuple[int, ...]:
+        """The units of a host that these slots of it are; all of them where none is named."""
+        every = self.units_of(host)
+        return tuple(every[s] for s in slots) if slots else tuple(every)
+
+    def host_of(self, unit: int) -> int:
+        """The place in `hosts` of the host that a unit belongs to."""
+        return unit // self.host_units
+
+    def slots_of(self, units: tuple[int, ...]) -> tuple[int, ...]:
+        """Which slots of their host units are; empty where hosts are not shared."""
+        return tuple(u % self.host_units for u in units) if self.is_shared else ()
+
+    def hosts_of(self, units: Iterable[int]) -> tuple[str, ...]:
+        """The names of the hosts of units, each once, in their order."""
+        return tuple(dict.fromkeys(self.hosts[u // self.host_units] for u in units))
 
     def largest(self, level: str | None, piece: Piece) -> int:
         """How many pieces the largest domain of a level has room for when empty; raises like `groups`."""
@@ -208,12 +251,13 @@ class Pool:
             raise InvalidArgument(f"pool {self.name} has no unit {unit}", field="unit")
         return self._cell_of[unit]
 
-    def domain_of(self, unit: int, level: str) -> str:
-        """The name of the domain of `level` that holds `unit`, empty when none does."""
+    def domain_of(self, host: int, level: str) -> str:
+        """The name of the domain of `level` that holds a host, by its place; empty when none does."""
+        unit = host * self.host_units
         return next((d.name for d in self.domains if d.level == level and unit in d.units), "")
 
-    def unit_named(self, host: str) -> int | None:
-        """The unit index of a host by name, None when it is not in this pool."""
+    def host_named(self, host: str) -> int | None:
+        """The place in `hosts` of a host by name, None when it is not in this pool."""
         try:
             return self.hosts.index(host)
         except ValueError:
@@ -230,7 +274,8 @@ class HostState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostStatus:
-    """Why a host is not simply READY: who said so, when, why, and until when if known."""
+    """Why a host is not simply READY: who said so, when, why, and until when if known. `unit` is its place in
+    the pool's `hosts`."""
 
     pool: str
     unit: int

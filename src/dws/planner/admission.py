@@ -9,7 +9,7 @@ from dws.model.booking import Booking
 from dws.model.demand import OPEN_ENDED_S, Alternative, Demand
 from dws.model.errors import InvalidArgument, NeverFits, PermissionDenied
 from dws.model.reservation import Reservation
-from dws.model.topology import Fleet, Pool
+from dws.model.topology import HOST_LEVEL, Fleet, Pool
 from dws.planner.explain import never_fits
 from dws.planner.options import PolicyOptions
 from dws.planner.resolve import candidates, candidates_inside, has_level, is_of_kind, pieces_needed
@@ -59,14 +59,15 @@ def check_inside(
     for index, alternative in enumerate(demand.alternatives):
         where = f"alternatives[{index}]." if len(demand.alternatives) > 1 else ""
         _size(alternative, _known(alternative, fleet, where), options, where)
-    inside = candidates_inside(demand, fleet, booking)
+    inside = candidates_inside(demand, fleet, booking, reservation.shape)
+    each = fleet.pool(booking.pool).piece_held(reservation.shape).units
     if not inside:
         raise InvalidArgument(
             f"reservation: '{reservation.name}' holds {reservation.count} x {reservation.shape} in "
             f"{reservation.zone}, which is not what is asked for",
             field="reservation",
         )
-    if not any(c.could_ever_fit or c.count > reservation.count for c in inside):
+    if not any(c.could_ever_fit or c.count > reservation.count * (each // c.piece.units) for c in inside):
         longest = max(0, reservation.window.length_s - inside[0].pool.overheads.total_s)
         raise NeverFits(
             f"duration: a run in reservation '{reservation.name}' lasts at most {longest} s, from its start "
@@ -75,10 +76,12 @@ def check_inside(
         )
     terms = reservation.terms
     limit = min(allowed, terms.request_hosts_max or allowed)
-    if all(c.count > limit for c in inside):
+    if all(c.units > limit * each for c in inside):
+        least = min(inside, key=lambda c: c.units)
+        what = "hosts" if least.shape == reservation.shape else f"{least.shape} machines"
         raise NeverFits(
-            f"count: needs {min(c.count for c in inside)} hosts; in reservation '{reservation.name}' a "
-            f"request of project '{project}' may have {limit}",
+            f"count: needs {least.count} {what}; in reservation '{reservation.name}' a "
+            f"request of project '{project}' may have {limit * each // least.piece.units}",
             field="count",
         )
     too_long = [c for c in inside if c.duration_s > terms.request_run_max_s]
@@ -113,7 +116,7 @@ def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
             )
     kinds = [p for p in fleet.pools if is_of_kind(alternative, p)]
     if not kinds and alternative.shape:
-        shapes = {p.shape.name for p in fleet.pools}
+        shapes = {s.name for p in fleet.pools for s in p.shapes}
         raise InvalidArgument(
             f"{where}machine: this fleet has no '{alternative.shape}' (it has: {_names(shapes)})",
             field=f"{where}machine",
@@ -134,7 +137,7 @@ def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
             field=f"{where}locations",
         )
     if not any(has_level(p, alternative.within) for p in here):
-        levels = {level for p in here for level in p.levels}
+        levels = {level for p in here for level in (*p.levels, *([HOST_LEVEL] if p.is_shared else []))}
         raise InvalidArgument(
             f"{where}within: no pool that fits has a level '{alternative.within}' "
             f"(they have: {_names(levels)})",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from dws.model.booking import Booking
 from dws.model.demand import Alternative, Demand
 from dws.model.names import RequestId
+from dws.model.piece import UNIT, Piece
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.topology import Pool
 from dws.planner.backfill import Pass
@@ -86,7 +87,9 @@ def _others(snapshot: FleetSnapshot, demand: Demand) -> Iterator[tuple[str, Alte
 
 
 def _other_types(snapshot: FleetSnapshot, first: Alternative) -> Iterator[tuple[str, Alternative]]:
-    mine = {c.pool.shape for c in candidates(Demand(alternatives=(first,)), snapshot.fleet)}
+    mine = {
+        c.pool.shape_named(c.shape) for c in candidates(Demand(alternatives=(first,)), snapshot.fleet)
+    }
     per_host = next((s.accelerators for s in mine), 0)
     wanted = first.count * per_host if first.shape else first.count
     if not wanted:
@@ -124,7 +127,7 @@ def _option(
         )
     return QuoteOption(
         kind=kind,
-        shape=candidate.pool.shape.name,
+        shape=candidate.shape,
         count=candidate.count,
         accelerators=candidate.accelerators,
         duration_s=duration_s,
@@ -185,7 +188,7 @@ def extension(
     room = most - (grant.ends_at - grant.delivered_at)
     limit = min(by_s, max(0, room))
     unready = calendar.unready_units()
-    drained = [calendar.pool.hosts[u] for u in booking.units if u in unready]
+    drained = calendar.pool.hosts_of(u for u in booking.units if u in unready)
     if drained:
         reason = Reason(
             code="HOST_DRAINING",
@@ -237,21 +240,22 @@ def spare(
     lost_units: tuple[int, ...],
     *,
     within: str | None = None,
+    piece: Piece = UNIT,
 ) -> tuple[int, ...] | None:
-    """Free READY hosts to replace `lost_units` of a live booking until its end without breaking a promise:
-    the nearest to each lost one, and never outside the domain of level `within` that it lies in. None when
-    there are not enough."""
+    """Free units of READY hosts to replace `lost_units` of a live booking, which made whole pieces, until its
+    end without breaking a promise: the nearest to each lost piece, and never outside the domain of level
+    `within` that it lies in. None when there are not enough."""
     del options
     calendar = snapshot.calendars[booking.calendar]
     pool = calendar.pool
     end = max(booking.span.end, now + 1)
     found: list[int] = []
-    for lost in lost_units:
+    for lost in lost_units[:: piece.units]:
         for cell in _nearest_first(pool, pool.cell_of(lost), within):
             idle = [u for u in calendar.idle_units(cell) if u not in lost_units]
             taken = sum(1 for u in found if pool.cell_of(u) == cell)
-            if taken < min(len(idle), calendar.least_free_in(cell, now, end)):
-                found.append(idle[taken])
+            if taken + piece.units <= min(len(idle), calendar.least_free_in(cell, now, end)):
+                found += idle[taken : taken + piece.units]
                 break
         else:
             return None

@@ -40,12 +40,14 @@ def collect(state: Pass) -> None:
             continue
         calendar = state.calendar(booking.pool)
         calendar.remove(booking)
-        parts = _drawn(state, calendar, booking, reservation.within)
+        piece = calendar.pool.piece_held(reservation.shape)
+        parts = _drawn(state, calendar, booking, reservation.within, piece.units)
         calendar.add(evolve(booking, parts=parts, stage=Stage.LIVE))
         state.forget_idle()
-        short = _undrawn(parts)
+        short = -(-_undrawn(parts) // piece.units)
         if parts != booking.parts or short != reservation.short or booking.stage is not Stage.LIVE:
-            lacking = f"{short} of {reservation.count} hosts of pool {booking.pool} are not there"
+            what = "hosts" if piece == calendar.pool.whole else reservation.shape
+            lacking = f"{short} of {reservation.count} {what} of pool {booking.pool} are not there"
             cause = lacking if short else ""
             state.decisions.append(
                 Bind(
@@ -63,10 +65,10 @@ def _undrawn(parts: tuple[Part, ...]) -> int:
 
 
 def _drawn(
-    state: Pass, calendar: PoolCalendar, booking: Booking, within: str | None
+    state: Pass, calendar: PoolCalendar, booking: Booking, within: str | None, each: int
 ) -> tuple[Part, ...]:
-    """The booking's parts with as many units drawn as are idle: in their own cells first, then in others
-    that are free to its end. `calendar` is without the booking."""
+    """The booking's parts with as many pieces of `each` units drawn as are idle: in their own cells first,
+    then in others that are free to its end. `calendar` is without the booking."""
     since = state.now if booking.stage is Stage.LIVE or state.now > booking.span.start else 0
     parts = [p for p in booking.parts if p.units]
     taken = {u for p in parts for u in p.units}
@@ -74,7 +76,7 @@ def _drawn(
     for part in (p for p in booking.parts if not p.units):
         free = calendar.free_to(part.cell, state.now, booking.span.end)
         idle = [u for u in free if u not in taken]
-        units = _first(idle, part.count, state.doubted(booking.pool))
+        units = _first(idle, _whole(min(part.count, len(idle)), each), state.doubted(booking.pool))
         taken.update(units)
         parts += _parts(part.cell, units, since)
         left.append((part.cell, part.count - len(units)))
@@ -86,13 +88,19 @@ def _drawn(
             room -= sum(p.count for p in parts if p.cell == other)
             free = calendar.free_to(other, state.now, booking.span.end)
             idle = [u for u in free if u not in taken]
-            units = _first(idle, min(missing, max(0, room)), state.doubted(booking.pool))
+            count = _whole(min(missing, max(0, room), len(idle)), each)
+            units = _first(idle, count, state.doubted(booking.pool))
             taken.update(units)
             parts += _parts(other, units, state.now)
             missing -= len(units)
         if missing:
             parts.append(Part(cell=cell, count=missing))
     return tuple(parts)
+
+
+def _whole(units: int, each: int) -> int:
+    """So many units, rounded down to whole pieces."""
+    return units // each * each
 
 
 def _first(idle: list[int], count: int, doubted: frozenset[int]) -> tuple[int, ...]:
@@ -116,6 +124,7 @@ def rebook(state: Pass, calendar: PoolCalendar, bookings: list[Booking], cause: 
     for booking in bookings:
         reservation = state.snapshot.reservations[booking.owner]
         calendar.drop(booking)
+        piece = calendar.pool.piece_held(reservation.shape)
         lacking = _lacking(calendar, booking)
         parts = booking.parts
         if lacking:
@@ -127,12 +136,13 @@ def rebook(state: Pass, calendar: PoolCalendar, bookings: list[Booking], cause: 
                 within=reservation.within,
                 after=span.start,
                 before=span.start,
+                piece=piece,
             )
             if found is not None:
                 parts, lacking = found[1], ()
             calendar.take(span.start, span.end, parts)
             calendar.level(span.start, span.end, {p.cell for p in lacking})
-        short = sum(p.count for p in lacking)
+        short = sum(-(-p.count // piece.units) for p in lacking)
         if parts != booking.parts or short != reservation.short:
             state.decisions.append(
                 Bind(
@@ -146,7 +156,7 @@ def rebook(state: Pass, calendar: PoolCalendar, bookings: list[Booking], cause: 
 
 
 def _lacking(calendar: PoolCalendar, booking: Booking) -> tuple[Part, ...]:
-    """How many hosts too few the booking's cells have at the worst instant of its span."""
+    """How many units too few the booking's cells have at the worst instant of its span."""
     span = booking.span
     free = [(p, calendar.least_free_in(p.cell, span.start, span.end)) for p in booking.parts]
     return tuple(Part(cell=p.cell, count=min(p.count, -least)) for p, least in free if least < 0)

@@ -482,31 +482,45 @@ class PoolCalendar:
         self.occupy(tuple(out))
         return tuple(out)
 
-    def free_until(self, cells: Sequence[int], count: int, start: int, limit: int) -> int:
-        """Until when, at most `limit`, `count` units of `cells` taken at `start` stay free: the same units of
-        each cell all the time. `start` itself when there are not as many then."""
+    def free_until(
+        self, cells: Sequence[int], count: int, start: int, limit: int, piece: Piece = UNIT
+    ) -> int:
+        """Until when, at most `limit`, `count` pieces of `cells` taken at `start` stay free: the same units
+        of each cell all the time. `start` itself when there are not as many then."""
         until = start
         for end in (*dict.fromkeys(at for at, _ in self._begins(start, limit)), limit):
             with self._spared(start, end):
-                found = self._free_until_by_number(cells, count, start, end)
+                found = self._free_until_by_number(cells, count, start, end, piece)
             until = max(until, found)
             if found < end:
                 break
         return until
 
-    def _free_until_by_number(self, cells: Sequence[int], count: int, start: int, limit: int) -> int:
+    def _free_until_by_number(
+        self, cells: Sequence[int], count: int, start: int, limit: int, piece: Piece
+    ) -> int:
         first = kernels.row_at(self._times, self._rows, start)
         last = max(first + 1, int(np.searchsorted(self._times[: self._rows], limit)))
-        least = np.minimum.accumulate(self._free[first:last, list(cells)], axis=0).clip(0).sum(axis=1)
+        free = np.minimum.accumulate(self._free[first:last, list(cells)], axis=0).clip(0)
+        if piece != UNIT:
+            runs = len(cells) // piece.span
+            whole = free[:, : runs * piece.span].reshape(-1, runs, piece.span)
+            free = np.min(whole, axis=2) // piece.size
+        least = np.sum(free, axis=1)
         enough = int(np.searchsorted(-least, -count, side="right"))
         if enough == 0:
             return start
         return limit if first + enough == last else int(self._times[first + enough])
 
-    def choose(self, cells: Sequence[int], count: int, start: int, end: int) -> tuple[Part, ...]:
-        """Which cells to take `count` units from that are free over [start, end)."""
+    def choose(
+        self, cells: Sequence[int], count: int, start: int, end: int, piece: Piece = UNIT
+    ) -> tuple[Part, ...]:
+        """Which cells to take `count` pieces from that are free over [start, end)."""
         free = np.array(self.free_during(start, end, cells), dtype=np.int64)
-        taken = kernels.choose(free, count).tolist()
+        if piece == UNIT:
+            taken = kernels.choose(free, count).tolist()
+        else:
+            taken = kernels.choose_pieces(free, piece.span, piece.size, count).tolist()
         return tuple(Part(cell=c, count=n) for c, n in zip(cells, taken, strict=True) if n)
 
     def free_during(self, start: int, end: int, cells: Sequence[int]) -> list[int]:

@@ -54,7 +54,7 @@ def _lent(
     for reservation in sorted(snapshot.reservations.values(), key=lambda r: (r.window.end, r.id)):
         booking = snapshot.bookings.get(reservation.booking or 0)
         if booking is not None and reservation.state.is_open:
-            inside = candidates_inside(request.demand, snapshot.fleet, booking)
+            inside = candidates_inside(request.demand, snapshot.fleet, booking, reservation.shape)
             found += [evolve(c, lent=True) for c in inside if c.length_s <= lend_idle_s]
     return found
 
@@ -81,14 +81,15 @@ def _inside(
     booking = snapshot.bookings.get(reservation.booking or 0)
     if allowed is None or booking is None:
         return ()
+    each = snapshot.fleet.pool(booking.pool).piece_held(reservation.shape).units
     limit = reservation.limit_of(request.project)
     used = in_use.get((reservation.id, request.project), 0)
     terms = reservation.terms
     return tuple(
         c
-        for c in candidates_inside(request.demand, snapshot.fleet, booking)
-        if c.count <= allowed
-        and (not limit or c.count + used <= limit)
-        and c.count <= (terms.request_hosts_max or c.count)
+        for c in candidates_inside(request.demand, snapshot.fleet, booking, reservation.shape)
+        if c.units <= allowed * each
+        and (not limit or c.units + used <= limit * each)
+        and (not terms.request_hosts_max or c.units <= terms.request_hosts_max * each)
         and c.duration_s <= (terms.request_run_max_s or c.duration_s)
     )

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
+from dws.model.topology import HOST_LEVEL
 from dws.planner.backfill import Pass, standing, start_order
 from dws.planner.explain_inside import why_inside
+from dws.planner.explain_shared import what_is_missing
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Forecast, Placement, Reason, Start
 from dws.planner.resolve import Candidate, candidates, has_level
@@ -109,12 +111,22 @@ def _too_few_in_service(shadow: Pass, usable: tuple[Candidate, ...]) -> Reason:
     """It would fit the fleet as declared, but not the hosts that are in service."""
     candidate = min(usable, key=lambda c: c.count)
     pool = candidate.pool
-    out = len(shadow.snapshot.calendars[candidate.calendar].unready_units())
+    unready = shadow.snapshot.calendars[candidate.calendar].unready_units()
+    out = len({pool.host_of(unit) for unit in unready})
+    needs = "1 free host" if candidate.count == 1 else "{need} free hosts"
+    if pool.is_shared:
+        needs = "{need} x {shape}"
     return Reason(
         code="HOSTS_OUT_OF_SERVICE",
-        text="needs {need} free hosts; {out} of the {total} of {pool} are draining or down, with no "
+        text=f"needs {needs}; {{out}} of the {{total}} hosts of {{pool}} are draining or down, with no "
         "known end",
-        facts={"need": candidate.count, "out": out, "total": len(pool.hosts), "pool": pool.name},
+        facts={
+            "need": candidate.count,
+            "shape": candidate.shape,
+            "out": out,
+            "total": len(pool.hosts),
+            "pool": pool.name,
+        },
     )
 
 
@@ -125,20 +137,27 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
         if c.alternative == placement.alternative and c.calendar == placement.calendar
     )
     idle = shadow.idle(candidate.calendar, candidate.within, candidate.piece)
+    where = _name_of(candidate, idle.group)
+    if candidate.pool.is_shared and idle.most < candidate.count:
+        return what_is_missing(shadow, candidate, where, idle, placement.start)
     facts: dict[str, int | str] = {
         "need": candidate.count,
         "best": idle.most,
-        "where": _name_of(candidate, idle.group),
+        "where": where,
         "at": placement.start,
         "total": len(candidate.pool.hosts),
     }
     hosts = "1 free host" if candidate.count == 1 else "{need} free hosts"
     if idle.most >= candidate.count:
         facts["length"] = candidate.length_s
+        free = "{best} free now, but {need} of them"
+        if candidate.pool.is_shared:
+            facts["shape"] = candidate.shape
+            free = "room for {best} x {shape} now, but {need}"
         return Reason(
             code="BEHIND_OTHERS",
-            text="{where} has {best} free now, but {need} of them for {length:duration} would delay what "
-            "is promised to others; fits from {at:time}",
+            text=f"{{where}} has {free} for {{length:duration}} would delay what is promised to others; "
+            "fits from {at:time}",
             facts=facts,
         )
     if candidate.within in (None, "pool"):
@@ -161,6 +180,8 @@ def _name_of(candidate: Candidate, group: int) -> str:
     """What a group of the candidate's level is called: the pool itself where there are no levels."""
     pool = candidate.pool
     names = [d.name for d in pool.domains if d.level == candidate.within]
+    if candidate.within == HOST_LEVEL and pool.is_shared:
+        names = list(pool.hosts)
     return f"{names[group]} of {pool.name}" if names else pool.name
 
 
@@ -183,9 +204,9 @@ def why_never(request: CapacityRequest, snapshot: FleetSnapshot) -> Reason:
 
 def never_fits(every: tuple[Candidate, ...]) -> Reason:
     """What was asked, the most there is, and so what would fit."""
-    nearest = max(every, key=lambda c: c.pool.largest_group(c.within) - c.count)
-    most = nearest.pool.largest_group(nearest.within)
-    per_host = nearest.pool.shape.accelerators
+    nearest = max(every, key=lambda c: c.pool.largest(c.within, c.piece) - c.count)
+    most = nearest.pool.largest(nearest.within, nearest.piece)
+    per_host = nearest.pool.shape_named(nearest.shape).accelerators
     level = nearest.within if nearest.within and has_level(nearest.pool, nearest.within) else "pool"
     facts: dict[str, int | str] = {
         "asked": nearest.count,
@@ -195,11 +216,14 @@ def never_fits(every: tuple[Candidate, ...]) -> Reason:
         "asked_acc": nearest.accelerators,
         "most_acc": most * per_host,
     }
+    what, room = "hosts", "{most}"
+    if nearest.pool.is_shared:
+        what, room = f"x {nearest.shape}", "room for {most}"
     accelerators = " ({asked_acc} accelerators asked, {most_acc} there)" if per_host else ""
     return Reason(
         code="NEVER_FITS",
-        text="will never start: asked for {asked} hosts, the largest {level} of {pool} has {most}"
+        text=f"will never start: asked for {{asked}} {what}, the largest {{level}} of {{pool}} has {room}"
         + accelerators
-        + "; ask for at most {most} hosts",
+        + f"; ask for at most {{most}} {what}",
         facts=facts,
     )

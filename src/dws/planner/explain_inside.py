@@ -5,6 +5,7 @@ from __future__ import annotations
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
 from dws.planner.backfill import Pass
+from dws.planner.explain_shared import unit_noun
 from dws.planner.plan import Placement, Reason
 from dws.planner.resolve import candidates_inside
 from dws.planner.snapshot import inside_of
@@ -28,22 +29,25 @@ def why_inside(shadow: Pass, request: CapacityRequest, placement: Placement | No
     if placement is not None and placement.start <= shadow.now:
         return None
     booking = shadow.snapshot.bookings[reservation.booking or 0]
+    pool = shadow.snapshot.fleet.pool(booking.pool)
+    piece = pool.piece_held(reservation.shape)
     facts: dict[str, int | str] = {
         "name": reservation.name,
         "free": shadow.idle(inside_of(booking), None).total,
-        "total": reservation.count,
+        "total": reservation.count * piece.units,
         "end": reservation.window.end,
     }
     if placement is None:
         return Reason(
             code="RESERVATION_FULL",
-            text="reservation {name} has {free} of its {total} hosts free, and not enough for long enough "
-            "before it ends {end:time}",
+            text=f"reservation {{name}} has {{free}} of its {{total}} {unit_noun(pool)} free, and not enough "
+            "for long enough before it ends {end:time}",
             facts=facts,
         )
     return Reason(
         code="RESERVATION_FULL",
-        text="reservation {name} has {free} of its {total} hosts free; needs {need}, free {at:time}",
+        text=f"reservation {{name}} has {{free}} of its {{total}} {unit_noun(pool)} free; needs {{need}}, "
+        "free {at:time}",
         facts={**facts, "need": placement.count, "at": placement.start},
     )
 
@@ -59,19 +63,23 @@ def _unusable(shadow: Pass, request: CapacityRequest, reservation: Reservation) 
             facts=facts,
         )
     booking = shadow.snapshot.bookings.get(reservation.booking or 0)
-    if booking is None or not candidates_inside(request.demand, shadow.snapshot.fleet, booking):
+    inside = booking and candidates_inside(request.demand, shadow.snapshot.fleet, booking, reservation.shape)
+    if booking is None or not inside:
         return Reason(
             code="RESERVATION_OTHER_KIND",
             text="reservation {name} holds {shape} in {zone}, which is not what is asked for",
             facts={**facts, "shape": reservation.shape, "zone": reservation.zone},
         )
+    pool = shadow.snapshot.fleet.pool(booking.pool)
     used = shadow.in_use.get((reservation.id, request.project), 0)
-    need = min(c.count for c in candidates_inside(request.demand, shadow.snapshot.fleet, booking))
+    need = min(c.units for c in inside)
     limit = min(allowed, reservation.terms.request_hosts_max or allowed)
+    limit *= pool.piece_held(reservation.shape).units
     if need > limit or (reservation.limit_of(request.project) and used):
         return Reason(
             code="SHARE_LIMIT",
-            text="needs {need} hosts of reservation {name}; project {project} may use {limit}, has {used}",
+            text=f"needs {{need}} {unit_noun(pool)} of reservation {{name}}; project {{project}} may use "
+            "{limit}, has {used}",
             facts={**facts, "need": need, "limit": limit, "used": used},
         )
     return Reason(

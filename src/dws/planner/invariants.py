@@ -61,11 +61,12 @@ def check(plan: Plan, snapshot: FleetSnapshot) -> None:
 
 
 def _openly_lacking(plan: Plan, snapshot: FleetSnapshot) -> Counter[str]:
-    """How many hosts reservations are said to lack after the plan, by pool: booked, though not there."""
+    """How many units reservations are said to lack after the plan, by pool: booked, though not there."""
     told = {d.reservation: d.short for d in plan.decisions if isinstance(d, Bind)}
     lacking: Counter[str] = Counter()
     for number, reservation in snapshot.reservations.items():
-        lacking[reservation.pool] += told.get(number, reservation.short)
+        each = snapshot.fleet.pool(reservation.pool).piece_held(reservation.shape).units
+        lacking[reservation.pool] += each * told.get(number, reservation.short)
     return lacking
 
 
@@ -83,6 +84,10 @@ def _gang_is_whole(placement: Placement, snapshot: FleetSnapshot, request_id: in
     assert asked or placement.span.is_open
     cells = {p.cell for p in placement.parts}
     assert any(cells <= set(g) for g in candidate.pool.groups(candidate.within)), "one group"
+    per_cell: Counter[int] = Counter()
+    for part in placement.parts:
+        per_cell[part.cell] += part.count
+    assert not any(n % candidate.piece.size for n in per_cell.values()), "an instance is whole on one host"
 
 
 def _hosts_are_bound(

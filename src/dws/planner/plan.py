@@ -55,7 +55,7 @@ class Placement:
 
     @property
     def count(self) -> int:
-        """Hosts taken."""
+        """Units taken: hosts, or accelerators of shared ones."""
         return sum(p.count for p in self.parts)
 
 
@@ -95,8 +95,8 @@ class Withdraw:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bind:
     """A reservation's booking has these parts from now on: hosts drawn at its start or taken in place of
-    lost ones, or room found elsewhere before it. `short` hosts are lacking. It was decided on `version` of
-    the booking; `cause` says why it is short or moved."""
+    lost ones, or room found elsewhere before it. `short` of its machines are lacking. It was decided on
+    `version` of the booking; `cause` says why it is short or moved."""
 
     reservation: int
     version: int

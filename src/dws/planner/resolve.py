@@ -13,6 +13,7 @@ from dws.model.booking import Booking, calendar_name
 from dws.model.catalog import accelerator_names
 from dws.model.demand import UNTIL_END, Alternative, Demand
 from dws.model.piece import UNIT, Piece
+from dws.model.resources import MachineShape
 from dws.model.topology import HOST_LEVEL, Fleet, Pool
 
 
@@ -22,7 +23,7 @@ class Candidate:
 
     With `inside`, in the booking of a reservation of that pool, and then `until_end` may say that it lasts
     to that booking's end, whenever it starts: `duration_s` and `length_s` are the longest it can be. `lent`
-    is one that may start there now but is promised nothing.
+    is one that may start there now but is promised nothing. `shape` is what each of its instances is of.
     """
 
     alternative: int
@@ -35,6 +36,7 @@ class Candidate:
     until_end: bool = False
     lent: bool = False
     piece: Piece = UNIT
+    shape: str = ""
 
     @property
     def parent(self) -> int:
@@ -94,6 +96,7 @@ def candidates(demand: Demand, fleet: Fleet) -> tuple[Candidate, ...]:
             length_s=alternative.duration_s + pool.overheads.total_s,
             within=alternative.within,
             piece=piece,
+            shape=shape_for(alternative, pool).name,
         )
         for index, alternative in enumerate(demand.alternatives)
         for pool in fleet.pools_in(alternative.locations)
@@ -117,20 +120,30 @@ def has_level(pool: Pool, within: str | None) -> bool:
     return within is None or within == "pool" or within in pool.levels
 
 
-def pieces_needed(alternative: Alternative, pool: Pool) -> tuple[int, Piece]:
-    """How many pieces of which kind the alternative comes to in a pool of its kind."""
+def shape_for(alternative: Alternative, pool: Pool, held: str = "") -> MachineShape:
+    """The shape that the alternative's instances have in a pool of its kind: the one asked for, or the
+    smallest that has as many accelerators, or the largest there is. Inside a reservation of the shape `held`
+    none is larger than that."""
     if alternative.shape:
-        piece = pool.piece_of(alternative.shape)
-        assert piece is not None, "the pool is of the kind asked for"
-        return alternative.count, piece
-    enough = [f.accelerators for f in pool.fractions if f.accelerators >= alternative.count]
-    if enough:
-        return 1, Piece(size=min(enough))
-    return -(-alternative.count // pool.shape.accelerators), Piece(size=pool.host_units)
+        return pool.shape_named(alternative.shape)
+    most = pool.piece_held(held or pool.shape.name).units
+    served = [s for s in pool.shapes if pool.piece_held(s.name).units <= most]
+    return next((s for s in served if s.accelerators >= alternative.count), served[-1])
 
 
-def candidates_inside(demand: Demand, fleet: Fleet, booking: Booking) -> tuple[Candidate, ...]:
-    """Every alternative that could lie inside a reservation's booking, in order of preference."""
+def pieces_needed(alternative: Alternative, pool: Pool, held: str = "") -> tuple[int, Piece]:
+    """How many pieces of which kind the alternative comes to in a pool of its kind, or inside a reservation
+    of the shape `held` there."""
+    shape = shape_for(alternative, pool, held)
+    count = alternative.count if alternative.shape else -(-alternative.count // shape.accelerators)
+    return count, pool.piece_held(shape.name)
+
+
+def candidates_inside(
+    demand: Demand, fleet: Fleet, booking: Booking, held: str
+) -> tuple[Candidate, ...]:
+    """Every alternative that could lie inside a reservation's booking, in order of preference. What is larger
+    than the machines it holds, which are of the shape `held`, is of another kind."""
     pool = fleet.pool(booking.pool)
     overhead_s = pool.overheads.total_s
     found = []
@@ -139,7 +152,9 @@ def candidates_inside(demand: Demand, fleet: Fleet, booking: Booking) -> tuple[C
             continue
         if alternative.locations and pool not in fleet.pools_in(alternative.locations):
             continue
-        count, piece = pieces_needed(alternative, pool)
+        count, piece = pieces_needed(alternative, pool, held)
+        if piece.units > pool.piece_held(held).units:
+            continue
         until_end = alternative.duration_s == UNTIL_END
         duration_s = booking.span.length_s - overhead_s if until_end else alternative.duration_s
         found.append(
@@ -148,6 +163,7 @@ def candidates_inside(demand: Demand, fleet: Fleet, booking: Booking) -> tuple[C
                 pool=pool,
                 count=count,
                 piece=piece,
+                shape=shape_for(alternative, pool, held).name,
                 duration_s=duration_s,
                 length_s=duration_s + overhead_s,
                 within=alternative.within,

@@ -19,7 +19,7 @@ from dws.planner.resolve import Candidate
 class FleetSnapshot:
     """Everything a pass may know. `bookings` are the open ones, `hosts` those not READY, or READY but
     doubted, by (pool, unit), `queue` the waiting requests in any order, `reservations` those not over, by
-    id, and `in_use` how many hosts each project uses in each of them. There is a calendar for each pool and
+    id, and `in_use` how many units each project uses in each of them. There is a calendar for each pool and
     each reservation, by `Booking.calendar`'s name. `usable` remembers, for as long as the fleet is the same,
     what each list of alternatives comes to."""
 

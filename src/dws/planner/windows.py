@@ -81,6 +81,7 @@ class Ground:
                 within=self.candidate.within,
                 after=at,
                 before=before,
+                piece=self.candidate.piece,
             )
             if found is None:
                 return None
@@ -100,6 +101,7 @@ class Ground:
             within=self.candidate.within,
             after=span.start,
             before=span.start,
+            piece=self.candidate.piece,
         )
         return None if found is None else found[1]
 
@@ -107,41 +109,43 @@ class Ground:
         """The longest window from `start`, at most `limit_s`, and where; None when not a second is free."""
         end = min(start + limit_s, self._share_end(start, start + limit_s))
         best, group = start, tuple[int, ...]()
+        count, piece = self.candidate.count, self.candidate.piece
         for cells in self.pool.groups(self.candidate.within):
-            until = self.calendar.free_until(cells, self.candidate.count, start, end)
+            until = self.calendar.free_until(cells, count, start, end, piece)
             if until > best:
                 best, group = until, cells
         if best <= start:
             return None
-        parts = self.calendar.choose(group, self.candidate.count, start, best)
+        parts = self.calendar.choose(group, count, start, best, piece)
         return Span(start, best), parts
 
     def most_free(self, span: Span) -> int:
-        """How many hosts of one domain of the wanted level are free for the window, within the share."""
+        """How many pieces of one domain of the wanted level are free for the window, within the share."""
+        piece = self.candidate.piece
         free = max(
             (
-                sum(self.calendar.free_during(span.start, span.end, g))
+                piece.in_cells(self.calendar.free_during(span.start, span.end, g))
                 for g in self.pool.groups(self.candidate.within)
             ),
             default=0,
         )
-        return max(0, min(free, self.limit - self._reserved(span)))
+        return max(0, min(free, (self.limit - self._reserved(span)) // piece.units))
 
     def _reserved(self, span: Span) -> int:
-        """The most hosts that other reservations have at one instant of a window."""
+        """The most units that other reservations have at one instant of a window."""
         return _most_at_once(self.others, span)
 
     def _share_is_full_until(self, span: Span) -> int | None:
         """None when the share has room for the window; else the first later start that may do better."""
-        if self._reserved(span) + self.candidate.count <= self.limit:
+        if self._reserved(span) + self.candidate.units <= self.limit:
             return None
         later = [e for e in self._edges if e > span.start]
-        return later[0] if later and self.candidate.count <= self.limit else 1 << 62
+        return later[0] if later and self.candidate.units <= self.limit else 1 << 62
 
     def _share_end(self, start: int, end: int) -> int:
         """The first instant from `start` at which the share has no room any more, at most `end`."""
         for at in (start, *(e for e in self._edges if start < e < end)):
-            if sum(b.count for b in self.others if b.span.covers(at)) + self.candidate.count > self.limit:
+            if sum(b.count for b in self.others if b.span.covers(at)) + self.candidate.units > self.limit:
                 return at
         return end
 
@@ -179,7 +183,7 @@ def grounds(
 def share_left(
     snapshot: FleetSnapshot, options: PolicyOptions, booking: Booking, window: Span
 ) -> int:
-    """How many hosts reservations may still take in the pool of one of them over a window, without it."""
+    """How many units reservations may still take in the pool of one of them over a window, without it."""
     pool = snapshot.fleet.pool(booking.pool)
     others, limit = _reserved_beside(snapshot, options, pool, booking)
     return max(0, limit - _most_at_once(others, window))
@@ -188,17 +192,17 @@ def share_left(
 def _reserved_beside(
     snapshot: FleetSnapshot, options: PolicyOptions, pool: Pool, booking: Booking | None
 ) -> tuple[list[Booking], int]:
-    """What other reservations are booked in a pool, and how many hosts all together may have."""
+    """What other reservations are booked in a pool, and how many units all together may have."""
     others = [
         b
         for b in snapshot.bookings.values()
         if b.owner_kind is OwnerKind.RESERVATION and b.pool == pool.name and b != booking
     ]
-    return others, int(options.calendar_share * len(pool.hosts) + 1e-9)
+    return others, int(options.calendar_share * pool.size + 1e-9)
 
 
 def _most_at_once(bookings: list[Booking], span: Span) -> int:
-    """The most hosts that bookings have at one instant of a window."""
+    """The most units that bookings have at one instant of a window."""
     starts = (b.span.start for b in bookings)
     instants = [span.start, *(at for at in starts if span.start < at < span.end)]
     return max(sum(b.count for b in bookings if b.span.covers(at)) for at in instants)
@@ -257,22 +261,22 @@ def _option(
     return WindowOption(
         pool=candidate.pool.name,
         zone=candidate.pool.zone,
-        shape=candidate.pool.shape.name,
+        shape=candidate.shape,
         count=candidate.count,
         within=candidate.within,
         window=span,
         parts=parts,
-        cost_micros=cost_micros(candidate.pool, candidate.count, span),
+        cost_micros=cost_micros(candidate.pool, candidate.shape, candidate.count, span),
         reason=Reason(
             code="FITS", text=text, facts={"length": span.length_s, "end": span.end}
         ),
     )
 
 
-def cost_micros(pool: Pool, count: int, span: Span) -> int:
-    """What a reservation of so many hosts costs over its window."""
-    per_host = pool.price_micros_per_hour * max(1, pool.shape.accelerators)
-    return per_host * count * span.length_s // 3600
+def cost_micros(pool: Pool, shape: str, count: int, span: Span) -> int:
+    """What a reservation of so many machines of a shape costs over its window."""
+    each = pool.price_micros_per_hour * max(1, pool.shape_named(shape).accelerators)
+    return each * count * span.length_s // 3600
 
 
 def _why_none(

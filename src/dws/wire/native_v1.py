@@ -298,7 +298,7 @@ class Reason(Answer):
 
 
 class Instance(Answer):
-    """One machine of a grant."""
+    """One machine of a grant; `slots` are which accelerators of its host it has, where hosts are shared."""
 
     rank: int
     host: str
@@ -306,6 +306,7 @@ class Instance(Answer):
     address: str
     exit_code: int | None
     note: str
+    slots: list[int] = []
 
 
 class Grant(Answer):
@@ -435,8 +436,18 @@ class ChangeHostsAnswer(Answer):
     confirmed: bool
 
 
+class HostUse(Answer):
+    """What a request has of a host; `slots` are which of its accelerators, where hosts are shared."""
+
+    request: str
+    project: str
+    until: str
+    slots: list[int]
+
+
 class Host(Answer):
-    """One host."""
+    """One host; `request` is the first of its `uses`. `free` of its units (one, or where hosts are shared its
+    accelerators) nobody has."""
 
     name: str
     pool: str
@@ -448,10 +459,13 @@ class Host(Answer):
     request: str
     project: str
     busy_until: str
+    uses: list[HostUse] = []
+    free: int = 1
 
 
 class Pool(Answer):
-    """A pool and how it stands."""
+    """A pool and how it stands. A host is `hostUnits` units: accelerators where hosts are shared, else one.
+    `fits` is how many machines of each shape it serves would find room now."""
 
     name: str
     zone: str
@@ -468,6 +482,8 @@ class Pool(Answer):
     draining: int
     down: int
     free_by_domain: dict[str, int]
+    host_units: int = 1
+    fits: dict[str, int] = {}
 
 
 class Zone(Answer):
@@ -718,7 +734,8 @@ class FreeStep(Answer):
 
 
 class PoolCalendar(Answer):
-    """A pool's bookings over the asked span, and its free hosts as steps."""
+    """A pool's bookings over the asked span, and what is free as steps; both count units, of which a host has
+    `hostUnits`."""
 
     pool: str
     zone: str
@@ -726,6 +743,7 @@ class PoolCalendar(Answer):
     hosts: int
     bars: list[Bar]
     free: list[FreeStep]
+    host_units: int = 1
 
 
 class CalendarView(Answer):

@@ -243,6 +243,7 @@ def instance(told: model.Instance) -> wire.Instance:
         address=told.address,
         exit_code=told.exit_code,
         note=told.note,
+        slots=list(told.slots),
     )
 
 
@@ -393,6 +394,16 @@ def host(told: answers.HostView) -> wire.Host:
         request=told.request,
         project=told.project,
         busy_until=format_instant(told.busy_until),
+        uses=[
+            wire.HostUse(
+                request=use.request,
+                project=use.project,
+                until=format_instant(use.until),
+                slots=list(use.slots),
+            )
+            for use in told.uses
+        ],
+        free=told.free,
     )
 
 
@@ -415,6 +426,8 @@ def pool(told: answers.PoolView) -> wire.Pool:
         draining=told.draining,
         down=told.down,
         free_by_domain=dict(told.free_by_cell),
+        host_units=declared.host_units,
+        fits=dict(told.fits),
     )
 
 

@@ -383,6 +383,7 @@ def calendar(told: answers.CalendarView) -> wire.CalendarView:
                 hosts=pool.hosts,
                 bars=[_bar(each) for each in pool.bars],
                 free=[wire.FreeStep(start=format_instant(at), hosts=n) for at, n in pool.free],
+                host_units=pool.host_units,
             )
             for pool in told.pools
         ],

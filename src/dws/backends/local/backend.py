@@ -127,7 +127,7 @@ class LocalBackend:
         self._check_order(order)
         with self._lock, _disk():
             new = [i for i in order.instances if not self._record(order.key, i.rank).exists]
-            strangers = {i.unit: who for i in new if (who := self._stranger(order.pool, i.unit))}
+            strangers = {i.unit: who for i in new if (who := self._stranger(order.pool, i))}
             if strangers:
                 return Delivery(
                     state=DeliveryState.FAILED,
@@ -200,8 +200,11 @@ class LocalBackend:
     def _check_order(self, order: Order) -> None:
         """Refuse for good what can never run here."""
         for instance in order.instances:
-            if not self._inventory.has(order.pool, instance.unit):
-                raise OrderRejected(f"pool {order.pool} of this machine has no unit {instance.unit}")
+            if not self._inventory.has(order.pool, instance.unit, instance.slots):
+                which = f" with slots {instance.slots}" if instance.slots else ""
+                raise OrderRejected(
+                    f"pool {order.pool} of this machine has no host {instance.unit}{which}"
+                )
         directory = order.workload.directory if order.workload is not None else ""
         if directory and not Path(directory).is_dir():
             raise OrderRejected(f"workload.directory: '{directory}' is not a directory on this machine")
@@ -234,7 +237,7 @@ class LocalBackend:
             "environment": environment.build(
                 order,
                 instance,
-                [device.id for device in self._inventory.of(order.pool, instance.unit)],
+                [d.id for d in self._inventory.of(order.pool, instance.unit, instance.slots)],
                 record.deadline_file,
                 port,
                 mark=str(record.path),
@@ -254,11 +257,11 @@ class LocalBackend:
             "boottime": process.boottime() + order.runs_until - self._clock(),
         }
 
-    def _stranger(self, pool: str, unit: int) -> str:
-        """Who else computes on a unit's accelerators; empty when nobody does or nobody minds."""
+    def _stranger(self, pool: str, instance: InstanceOrder) -> str:
+        """Who else computes on an instance's accelerators; empty when nobody does or nobody minds."""
         if not self._refuses_foreign:
             return ""
-        for device in self._inventory.of(pool, unit):
+        for device in self._inventory.of(pool, instance.unit, instance.slots):
             for pid in nvml.computing_on(device.id):
                 mark = process.environment_value(pid, environment.INSTANCE)
                 if not mark.startswith(str(self._instances)):

@@ -39,14 +39,20 @@ class Inventory:
     pools: tuple[Pool, ...]
     devices: dict[str, tuple[Device, ...]] = field(default_factory=dict)
 
-    def of(self, pool: str, unit: int) -> tuple[Device, ...]:
-        """The accelerators of a unit; none for a CPU slot or a unit that is not there."""
+    def of(self, pool: str, host: int, slots: tuple[int, ...] = ()) -> tuple[Device, ...]:
+        """The accelerators of a host, or of some of its slots; none where there are none, or no such host."""
+        if not self.has(pool, host, slots):
+            return ()
+        (declared,) = (p for p in self.pools if p.name == pool)
         devices = self.devices.get(pool, ())
-        return devices[unit : unit + 1] if unit >= 0 else ()
+        return tuple(devices[u] for u in declared.units_at(host, slots) if u < len(devices))
 
-    def has(self, pool: str, unit: int) -> bool:
-        """Whether there is such a unit."""
-        return any(p.name == pool and 0 <= unit < len(p.hosts) for p in self.pools)
+    def has(self, pool: str, host: int, slots: tuple[int, ...] = ()) -> bool:
+        """Whether there is such a host, with such slots."""
+        declared = next((p for p in self.pools if p.name == pool), None)
+        if declared is None or not 0 <= host < len(declared.hosts):
+            return False
+        return all(0 <= slot < declared.host_units for slot in slots)
 
 
 def take(declared: str, cpu_slots: int, overheads: Overheads) -> Inventory:
