@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from dws.cli import zones
+from dws.cli.defrag import defrag
 from dws.cli.groups import DefaultGroup
 from dws.cli.maintenance import maintenance
 from dws.cli.session import Session, complete_host, with_session
@@ -276,3 +277,4 @@ def repair(session: Session, hosts: tuple[str, ...], reason: str, yes: bool, dry
 
 
 fleet.add_command(maintenance)
+fleet.add_command(defrag)

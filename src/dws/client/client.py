@@ -357,6 +357,11 @@ class Client(CalendarCalls):
         body = wire.ApplyFleetRequest(toml=toml, confirm=confirm)
         return self._transport.call("POST", f"{ROOT}/fleet:apply", wire.ApplyFleetAnswer, body=body)
 
+    def defrag(self, wanted: wire.Alternative) -> wire.DefragAnswer:
+        """Whose work would have to end or move to make room for a shape. Changes nothing."""
+        body = wire.DefragRequest(wanted=wanted)
+        return self._transport.call("POST", f"{ROOT}/fleet:defrag", wire.DefragAnswer, body=body)
+
     def change_hosts(
         self,
         hosts: Sequence[str],

@@ -127,6 +127,31 @@ class FleetView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InTheWay:
+    """Running work in the way of a shape: on which hosts, with how many accelerators (hosts, where there are
+    none), until when at the most, and whether it could be moved elsewhere now."""
+
+    request: str
+    project: str
+    hosts: tuple[str, ...]
+    accelerators: int
+    until: int
+    fits_elsewhere: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefragRoom:
+    """Where a shape would have room in a pool, by the names of its cells, and who is in the
+    way there; nobody when there is room now. `accelerator_s` is the running time in the way."""
+
+    pool: str
+    zone: str
+    places: tuple[str, ...]
+    in_the_way: tuple[InTheWay, ...]
+    accelerator_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetChange:
     """What applying a fleet would do or did: `lines` say it in words; hosts that would vanish under
     live work are refused."""

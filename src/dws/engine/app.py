@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 from dws.engine import (
     access,
     calendar,
+    defrag,
     fleet,
     hosts,
     maintenance,
@@ -30,6 +31,7 @@ from dws.engine import (
 )
 from dws.engine.answers import (
     CalendarView,
+    DefragRoom,
     Extended,
     FleetChange,
     FleetView,
@@ -84,7 +86,7 @@ from dws.engine.timers import fire_due
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.access import Principal, Role
-from dws.model.demand import Demand
+from dws.model.demand import Alternative, Demand
 from dws.model.errors import FailedPrecondition, InvalidArgument, NotFound
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
@@ -608,6 +610,11 @@ class Engine:
         """How the fleet stands now."""
         del who
         return fleet.view(self.books, self.now())
+
+    def defrag(self, who: Principal, wanted: Alternative) -> tuple[DefragRoom, ...]:
+        """Whose work would have to end or move to make room for a shape, pool by pool. Changes nothing."""
+        access.may_operate(who)
+        return defrag.rooms(self.books, self.now(), wanted)
 
     def declared_fleet(self, who: Principal) -> Fleet:
         """The fleet as declared."""

@@ -25,13 +25,12 @@ Units = dict[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InTheWay:
-    """Running work that would have to go. `owner` is its request, `units` what it has in the way, `cells`
-    where, `left_s` how long it still runs at the most. It `fits_elsewhere` when all of it could be moved
-    now, beside the room made and all others moved before it."""
+    """Running work that would have to go. `owner` is its request, `units` those it has in the way, `left_s`
+    how long it still runs at the most. It `fits_elsewhere` when all of it could be moved now, beside the room
+    made and all others moved before it."""
 
     owner: int
-    units: int
-    cells: tuple[int, ...]
+    units: tuple[int, ...]
     left_s: int
     fits_elsewhere: bool
 
@@ -91,7 +90,7 @@ def room(
     return Room(
         pool=pool.name,
         cells=cells,
-        in_the_way=tuple(_in_the_way(h, cells, left, now) for h in chosen),
+        in_the_way=tuple(_in_the_way(h, pool, cells, left, now) for h in chosen),
         cost_unit_s=sum(h.cost for h in chosen),
     )
 
@@ -121,8 +120,8 @@ def _clear(
     while (there := _rooms(_without(idle, chosen), group, piece)) < count:
         ways = (
             way
-            for run in range(0, len(group) - piece.span + 1, piece.span)
-            if (way := _clear_run(group, group[run : run + piece.span], idle, near, chosen, piece, there, count))
+            for at in range(0, len(group) - piece.span + 1, piece.span)
+            if (way := _clear_run(group, at, idle, near, chosen, piece, there, count))
         )
         best = min(ways, key=lambda way: (way[0], [h.booking.id for h in way[1]]), default=None)
         chosen = [*chosen, *best[1]] if best is not None else near
@@ -135,7 +134,7 @@ def _clear(
 
 def _clear_run(
     group: tuple[int, ...],
-    run: tuple[int, ...],
+    at: int,
     idle: list[int],
     near: list[_Holder],
     chosen: list[_Holder],
@@ -143,8 +142,9 @@ def _clear_run(
     there: int,
     count: int,
 ) -> tuple[float, list[_Holder]] | None:
-    """Whom else to clear from one run for at least one more piece than there are, and what each that is
-    wanted costs so; None when the run has no more to give."""
+    """Whom else to clear from the run that begins at `group[at]` for at least one more piece than there are,
+    and what each that is wanted costs so; None when the run has no more to give."""
+    run = group[at : at + piece.span]
     rest = [h for h in near if h not in chosen and any(cell in h.units for cell in run)]
     more: list[_Holder] = []
     for holder in sorted(rest, key=lambda h: (h.cost, h.booking.id)):
@@ -181,7 +181,9 @@ def _take(idle: list[int], group: Sequence[int], piece: Piece, count: int) -> Un
     return {cell: int(units) for cell, units in zip(group, taken, strict=True) if units}
 
 
-def _in_the_way(holder: _Holder, cells: tuple[int, ...], left: list[int], now: int) -> InTheWay:
+def _in_the_way(
+    holder: _Holder, pool: Pool, cells: tuple[int, ...], left: list[int], now: int
+) -> InTheWay:
     """How it is told; takes what it would move to from `left`."""
     everywhere = range(len(left))
     count = sum(holder.units.values()) // holder.piece.units
@@ -191,8 +193,7 @@ def _in_the_way(holder: _Holder, cells: tuple[int, ...], left: list[int], now: i
             left[cell] -= units
     return InTheWay(
         owner=holder.booking.owner,
-        units=sum(units for cell, units in holder.units.items() if cell in cells),
-        cells=tuple(sorted(cell for cell in holder.units if cell in cells)),
+        units=tuple(u for u in holder.booking.units if pool.cell_of(u) in cells),
         left_s=max(0, holder.booking.span.end - now),
         fits_elsewhere=fits,
     )

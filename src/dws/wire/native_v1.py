@@ -99,6 +99,12 @@ class ExtendRequest(Wire, omit_defaults=True):
     dry_run: bool = False
 
 
+class DefragRequest(Wire, omit_defaults=True):
+    """POST /dws/v1/fleet:defrag. The shape for which there should be room; its duration does not matter."""
+
+    wanted: Alternative
+
+
 class ChangeHostsRequest(Wire, omit_defaults=True):
     """POST /dws/v1/fleet:changeHosts. `state` is "DRAINING", "DOWN" or "READY"."""
 
@@ -443,6 +449,34 @@ class HostUse(Answer):
     project: str
     until: str
     slots: list[int]
+
+
+class InTheWay(Answer):
+    """Running work in the way of a shape; `fitsElsewhere` when it could be moved now."""
+
+    request: str
+    project: str
+    hosts: list[str]
+    accelerators: int
+    until: str
+    fits_elsewhere: bool
+
+
+class DefragRoom(Answer):
+    """Where a shape would have room in a pool, and who is in the way there; nobody when there is room now.
+    `places` are blocks, or hosts where these are shared."""
+
+    pool: str
+    zone: str
+    places: list[str]
+    in_the_way: list[InTheWay]
+    accelerator_s: int
+
+
+class DefragAnswer(Answer):
+    """The cheapest pool first; empty when nothing that runs is in the way and there is no room either."""
+
+    rooms: list[DefragRoom]
 
 
 class Host(Answer):

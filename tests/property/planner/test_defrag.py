@@ -92,6 +92,6 @@ def test_who_could_move_is_told_and_who_could_not() -> None:
     found = defrag.room(seen, NOW, pool, PIECES[8], 1, None, held_as)
     assert found is not None and found.cells == (0,)
     assert [(h.owner, h.units, h.left_s, h.fits_elsewhere) for h in found.in_the_way] == [
-        (1, 2, H, True),
-        (2, 4, H, False),
+        (1, (0, 1), H, True),
+        (2, (2, 3, 4, 5), H, False),
     ]

@@ -447,6 +447,27 @@ def fleet(told: answers.FleetView) -> wire.Fleet:
     )
 
 
+def defrag_room(told: answers.DefragRoom) -> wire.DefragRoom:
+    """Where there would be room, and who is in the way."""
+    return wire.DefragRoom(
+        pool=told.pool,
+        zone=told.zone,
+        places=list(told.places),
+        accelerator_s=told.accelerator_s,
+        in_the_way=[
+            wire.InTheWay(
+                request=each.request,
+                project=each.project,
+                hosts=list(each.hosts),
+                accelerators=each.accelerators,
+                until=format_instant(each.until),
+                fits_elsewhere=each.fits_elsewhere,
+            )
+            for each in told.in_the_way
+        ],
+    )
+
+
 def usage_line(told: answers.UsageLine) -> wire.UsageLine:
     """Use of one request by kind."""
     return wire.UsageLine(

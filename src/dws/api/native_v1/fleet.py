@@ -33,6 +33,14 @@ def change_hosts(call: Call[wire.ChangeHostsRequest, NoQuery]) -> wire.ChangeHos
     return convert.hosts_changed(call.engine.change_hosts(call.who, convert.change_hosts(call.body)))
 
 
+def defrag(call: Call[wire.DefragRequest, NoQuery]) -> wire.DefragAnswer:
+    """Who is in the way of a shape."""
+    with convert.under("wanted"):
+        wanted = convert.alternative(call.body.wanted, may_be_open=True)
+    found = call.engine.defrag(call.who, wanted)
+    return wire.DefragAnswer(rooms=[convert.defrag_room(each) for each in found])
+
+
 METHODS: Final = (
     Method(
         id="dws.fleet.get",
@@ -61,5 +69,15 @@ METHODS: Final = (
         request=wire.ChangeHostsRequest,
         response=wire.ChangeHostsAnswer,
         handler=change_hosts,
+    ),
+    Method(
+        id="dws.fleet.defrag",
+        verb="POST",
+        path="/dws/v1/fleet:defrag",
+        summary="Whose work would have to end or move to make room for a shape. Changes nothing.",
+        role=Role.OPERATOR,
+        request=wire.DefragRequest,
+        response=wire.DefragAnswer,
+        handler=defrag,
     ),
 )

@@ -1,0 +1,95 @@
+"""`dws fleet defrag`: whose work would have to end or move to make room for a shape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dws.cli import zones
+from dws.cli.demand import Wish, check_what
+from dws.cli.session import Session, with_session
+
+if TYPE_CHECKING:
+    from dws.wire.native_v1 import DefragAnswer, DefragRoom
+
+
+@click.command()
+@with_session
+@click.option("--plan", is_flag=True, required=True, help="Only say it; there is nothing else it can do.")
+@click.option("--accelerators", default="", metavar="TYPE:COUNT", help="For example h100:16.")
+@click.option("--machine", default="", metavar="TYPE", help="Machine type instead of accelerators.")
+@click.option("--count", type=click.IntRange(min=1), default=None, help="How many machines.")
+@click.option("--zone", "zone_names", multiple=True, metavar="ZONE", help="Only in this zone.")
+@click.option("--within", default="", metavar="LEVEL", help="All within one domain, such as block.")
+def defrag(
+    session: Session,
+    *,
+    plan: bool,
+    accelerators: str,
+    machine: str,
+    count: int | None,
+    zone_names: tuple[str, ...],
+    within: str,
+) -> None:
+    """Say which running work would have to end, or move, to make room for a shape now.
+
+    In each pool where it could be, it is told for the domain with the least running time in the way. Nothing
+    is changed: ask the owners, or drain the hosts so that nothing new starts there.
+
+    \b
+    Examples:
+      dws fleet defrag --plan --machine a3-highgpu-8g --count 8 --within block
+      dws fleet defrag --plan --accelerators h100:64
+    """
+    from dws.wire.native_v1 import Alternative
+
+    del plan
+    wish = Wish(
+        accelerators=accelerators,
+        duration="",
+        machine=machine,
+        count=count,
+        locations=zone_names,
+        within=within,
+        others=(),
+    )
+    check_what(wish)
+    wanted = Alternative(
+        accelerators=accelerators,
+        machine=machine,
+        count=(count or 1) if machine else 0,
+        locations=list(zone_names),
+        within=within or None,
+    )
+    answer = session.client.defrag(wanted)
+    session.emit(answer, lambda: _told(session, answer))
+
+
+def _told(session: Session, answer: DefragAnswer) -> str:
+    if not answer.rooms:
+        return "There would be no room even without all that runs: hosts are down, draining or reserved."
+    return "\n\n".join(_room(session, room) for room in answer.rooms)
+
+
+def _room(session: Session, room: DefragRoom) -> str:
+    from dws.cli.output import table
+
+    where = f"{room.pool} in {room.zone}, {', '.join(room.places)}"
+    if not room.in_the_way:
+        return f"{where}: there is room now."
+    now = zones.instant_of(session.client.clock().now) or 0
+    rows = [
+        [
+            f"{each.project}/{each.request}",
+            str(each.accelerators),
+            ", ".join(each.hosts),
+            zones.short_time(zones.instant_of(each.until) or 0, session.zone, now=now),
+            "move it" if each.fits_elsewhere else "end it",
+        ]
+        for each in room.in_the_way
+    ]
+    hours = room.accelerator_s / 3_600
+    title = f"{where}: in the way, {hours:,.1f} accelerator-hours in all"
+    drawn = table(["REQUEST", "ACCELERATORS", "HOSTS", "UNTIL", "TO MAKE ROOM"], rows, right=["ACCELERATORS"])
+    return f"{title}\n{drawn}"
