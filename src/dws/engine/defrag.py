@@ -54,7 +54,7 @@ def _room(books: Books, now: int, asked: Candidate) -> DefragRoom | None:
             InTheWay(
                 request=by_id[each.owner].name,
                 project=by_id[each.owner].project,
-                hosts=tuple(dict.fromkeys(pool.hosts[u // pool.host_units] for u in each.units)),
+                hosts=pool.hosts_of(each.units),
                 accelerators=len(each.units) * pool.unit_weight,
                 until=now + each.left_s,
                 fits_elsewhere=each.fits_elsewhere,
