@@ -245,6 +245,7 @@ class _Nothing:
 
     now = ledger_version = last_seq = oldest_due_s = stuck = 0
     states: typing.ClassVar[dict[RequestState, int]] = {}
+    fragments = ()
 
 
 def metrics() -> Iterator[str]:

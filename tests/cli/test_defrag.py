@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from click.testing import CliRunner, Result
 
@@ -62,6 +63,20 @@ def test_who_is_in_the_way_of_a_whole_host_is_told_and_stays(run: Run, tmp_path:
     assert "no room even without" in run(*whole, "--count", "3").stdout
     states = {name: json.loads(run("describe", name, "-o", "json").stdout)["state"] for name in ("half", "whole")}
     assert states == {"half": "ACTIVE", "whole": "ACTIVE"}
+
+
+def test_what_is_free_and_of_no_use_is_a_metric(run: Run, server: Server) -> None:
+    """An operator could not see that free accelerators lie about in pieces too small."""
+    assert run("submit", "--machine", "a3-highgpu-2g", "--for", "2h", "--name", "quarter").exit_code == 0
+    told = dict(
+        line.rsplit(" ", 1) for line in httpx2.get(f"{server.address}/metrics").text.splitlines() if line[0] != "#"
+    )
+    shares = {k: float(told[f'dws_fragmentation{{machine="a3-highgpu-{k}g",pool="a3"}}']) for k in (1, 4, 8)}
+    free = float(told['dws_free_accelerators{pool="a3"}'])
+    taken = json.loads(run("list", "--filter", 'state = "ACTIVE"', "-o", "json").stdout)["items"]
+    assert free == 16 - sum(int(r["alternatives"][0]["machine"][-2]) for r in taken)
+    assert (shares[1], shares[8]) == (0, 1 if free < 8 else (free - 8) / free)
+    assert 0 < shares[4] <= 1
 
 
 def test_what_no_pool_serves_is_refused_by_name(run: Run) -> None:

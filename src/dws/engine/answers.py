@@ -188,6 +188,16 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fragments:
+    """What is free in a pool now: so many accelerators (hosts, where there are none), and how many of them
+    each of its shapes could use."""
+
+    pool: str
+    free: int
+    usable: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """What `/healthz` and `/metrics` are made of."""
 
@@ -197,6 +207,7 @@ class Health:
     states: Mapping[RequestState, int]
     oldest_due_s: int
     stuck: int
+    fragments: tuple[Fragments, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -798,6 +798,7 @@ class Engine:
                 states=reader.count_requests(),
                 oldest_due_s=max((now - item.due_at for item in late), default=0),
                 stuck=len(late),
+                fragments=fleet.fragments(self.books),
             )
 
     # --- doors' documents ---------------------------------------------------------------------

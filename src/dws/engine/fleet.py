@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from dws.engine import ledger
-from dws.engine.answers import FleetView, HostUse, HostView, PoolView
+from dws.engine.answers import FleetView, Fragments, HostUse, HostView, PoolView
 from dws.engine.books import Books
 from dws.engine.write import Write
 from dws.model import events as ev
@@ -178,6 +178,24 @@ def _uses(books: Books) -> dict[tuple[str, int], list[HostUse]]:
                 )
                 found.setdefault((grant.pool, instance.unit), []).append(use)
     return found
+
+
+def fragments(books: Books) -> tuple[Fragments, ...]:
+    """What is free now in each pool, and what of it each of its shapes could use."""
+    with books.lock:
+        return tuple(
+            Fragments(
+                pool=pool.name,
+                free=sum(calendar.idle_in_groups(None)) * pool.unit_weight,
+                usable={
+                    shape.name: sum(calendar.idle_in_groups(None, piece)) * piece.units * pool.unit_weight
+                    for shape in pool.shapes
+                    for piece in (pool.piece_held(shape.name),)
+                },
+            )
+            for pool in books.fleet.pools
+            for calendar in (books.calendars[pool.name],)
+        )
 
 
 def _pool_view(books: Books, pool: Pool, uses: dict[tuple[str, int], list[HostUse]]) -> PoolView:

@@ -6,7 +6,7 @@ counted at one instant (requests by state, stuck work) is read when it is asked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -21,6 +21,17 @@ PROMISE_ERRORS_S: Final = (-86_400, -14_400, -3_600, -900, -60, 0, 60, 900, 3_60
 PLANS_S: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 CALLS_S: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 REMEMBERED_MAX: Final = 200_000
+
+
+class Fragmented(Protocol):
+    """What is free in a pool, and how much of it each shape could use."""
+
+    @property
+    def pool(self) -> str: ...
+    @property
+    def free(self) -> int: ...
+    @property
+    def usable(self) -> Mapping[str, int]: ...
 
 
 class Healthy(Protocol):
@@ -38,6 +49,8 @@ class Healthy(Protocol):
     def oldest_due_s(self) -> int: ...
     @property
     def stuck(self) -> int: ...
+    @property
+    def fragments(self) -> Sequence[Fragmented]: ...
 
 
 class EngineMetrics:
@@ -166,3 +179,15 @@ class _Health(Collector):
             ("dws_domain_time_seconds", "Domain time, since the epoch.", health.now),
         ):
             yield GaugeMetricFamily(name, text, value=value)
+        free = GaugeMetricFamily("dws_free_accelerators", "Accelerators free now.", labels=["pool"])
+        lost = GaugeMetricFamily(
+            "dws_fragmentation",
+            "The share of a pool's free accelerators that a shape cannot use, from 0 to 1.",
+            labels=["pool", "machine"],
+        )
+        for pool in health.fragments:
+            free.add_metric([pool.pool], pool.free)
+            for machine, usable in pool.usable.items():
+                lost.add_metric([pool.pool, machine], 1 - usable / pool.free if pool.free else 0)
+        yield free
+        yield lost
