@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from dws.model import tpu
 from dws.model.resources import MachineShape
 
 _GPU_TYPES: Final = (
@@ -67,6 +68,7 @@ MACHINE_TYPES: Final[Mapping[str, MachineShape]] = MappingProxyType(
         name: MachineShape(name=name, accelerator=kind, accelerators=count, vcpus=vcpus, memory_gb=memory)
         for name, kind, count, vcpus, memory in _GPU_TYPES
     }
+    | {machine.name: machine for machine in tpu.MACHINES}
     | {name: MachineShape(name=name, vcpus=vcpus, memory_gb=memory) for name, vcpus, memory in _CPU_TYPES}
 )
 """Every built-in machine type by name."""
@@ -83,7 +85,7 @@ _SHORT_NAMES: Final = {
     "a100-40gb": "nvidia-tesla-a100",
     "rtx-pro-6000": "nvidia-rtx-pro-6000",
     "l4": "nvidia-l4",
-}
+} | {name: g.accelerator for g in tpu.GENERATIONS for name in (g.name, *g.aliases)}
 
 _PREFIXES: Final = ("nvidia-tesla-", "nvidia-")
 

@@ -10,6 +10,7 @@ pieces of one kind in each pool.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dws.model.errors import InvalidArgument
@@ -17,15 +18,27 @@ from dws.model.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """`size` units of each of `span` cells in a row. Raises InvalidArgument when either is below 1."""
+    """`size` units of each of `span` cells in a row.
+
+    With `level` set, pieces stand together or apart: always `together` of them in one domain of that level,
+    and at most `at_most` in each (0: as many as there is room for). Raises InvalidArgument for a number below
+    1, or when fewer are allowed in a domain than must be together.
+    """
 
     span: int = 1
     size: int = 1
+    level: str = ""
+    together: int = 1
+    at_most: int = 0
 
     def __post_init__(self) -> None:
         if self.span < 1 or self.size < 1:
             raise InvalidArgument(
                 f"piece: {self.size} units of {self.span} cells are nothing", field="piece"
+            )
+        if self.together < 1 or 0 < self.at_most < self.together or self.at_most < 0:
+            raise InvalidArgument(
+                f"piece: {self.together} together cannot be at most {self.at_most}", field="piece"
             )
 
     @property
@@ -33,10 +46,20 @@ class Piece:
         """Units that one piece takes."""
         return self.span * self.size
 
-    def in_cells(self, units: list[int]) -> int:
-        """How many pieces neighbouring cells have room for that have so many units each."""
-        runs = (units[i : i + self.span] for i in range(0, len(units) - self.span + 1, self.span))
-        return sum(max(0, min(run)) // self.size for run in runs)
+    def usable(self, there: int) -> int:
+        """How many of so many pieces that one domain of `level` has room for may be taken."""
+        most = min(there, self.at_most or there)
+        return most - most % self.together
+
+    def in_cells(self, units: Sequence[int], domains: Sequence[int] = ()) -> int:
+        """How many pieces neighbouring cells have room for that have so many units each; `domains` is the
+        domain of `level` that each belongs to, below 0 for none, and needed where a level is set."""
+        there: dict[int, int] = {}
+        for i in range(0, len(units) - self.span + 1, self.span):
+            room = max(0, min(units[i : i + self.span])) // self.size
+            domain = domains[i] if domains else 0
+            there[domain] = there.get(domain, 0) + room
+        return sum(self.usable(room) for domain, room in there.items() if domain >= 0)
 
 
 UNIT = Piece()

@@ -11,7 +11,7 @@ only counts per cell and the units are drawn at the start.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -62,6 +62,8 @@ class Pool:
     `hosts` are their names, in the order of the line; each is `host_units` units of it: one, or, where hosts
     are shared, one for each accelerator, and then `fractions` are the shapes finer than a host that the pool
     serves. Hosts without accelerators are shared by whole machines: each is `host_units` of the shape.
+    `topology` is set where the line is one TPU pod or several, each of so many chips a side, its hosts in the
+    order of `dws.model.tpu.place`; then `domains` has a `pod` for each, and a `cube` for each of its cubes.
     `domains` lists every declared domain of every level, outermost
     level first; domains of one level do not overlap. `levels` are the declared levels, outermost first,
     without `pool` and `host`. `price_micros_per_hour` is for one accelerator
@@ -80,6 +82,7 @@ class Pool:
     unavailable: str = ""
     host_units: int = 1
     fractions: tuple[MachineShape, ...] = ()
+    topology: str = ""
     levels: tuple[str, ...] = field(init=False, default=(), compare=False, repr=False)
     cells: tuple[Domain, ...] = field(init=False, default=())
     _cell_of: tuple[int, ...] = field(init=False, default=(), compare=False, repr=False)
@@ -87,6 +90,7 @@ class Pool:
         init=False, default_factory=dict, compare=False, repr=False
     )
     _largest: dict[str, int] = field(init=False, default_factory=dict, compare=False, repr=False)
+    _domains: dict[str, tuple[int, ...]] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(set(self.hosts)) != len(self.hosts):
@@ -97,7 +101,7 @@ class Pool:
         of = tuple(i for i, cell in enumerate(self.cells) for _ in cell.units)
         object.__setattr__(self, "_cell_of", of)
         self._groups[POOL_LEVEL] = (tuple(range(len(self.cells))),)
-        if self.is_shared:
+        if self.has_host_cells:
             self._groups[HOST_LEVEL] = tuple((i,) for i in range(len(self.cells)))
         for level in self.levels:
             self._groups[level] = tuple(
@@ -106,6 +110,8 @@ class Pool:
                 if d.level == level
             )
         for level, groups in self._groups.items():
+            domain = {c: i for i, group in enumerate(groups) for c in group}
+            self._domains[level] = tuple(domain.get(c, -1) for c in range(len(self.cells)))
             sizes = (sum(self.cells[c].size for c in group) for group in groups)
             self._largest[level] = max(sizes, default=0)
 
@@ -128,6 +134,11 @@ class Pool:
     def is_shared(self) -> bool:
         """True when a host may hold several things at once."""
         return self.host_units > 1
+
+    @property
+    def has_host_cells(self) -> bool:
+        """True when each host is a cell: where hosts are shared, or it matters which ones are neighbours."""
+        return self.is_shared or bool(self.topology)
 
     @property
     def size(self) -> int:
@@ -195,12 +206,21 @@ class Pool:
         """How many pieces the largest domain of a level has room for when empty; raises like `groups`."""
         if piece == UNIT:
             return self.largest_group(level)
-        return max(
-            (piece.in_cells([self.cells[c].size for c in group]) for group in self.groups(level)), default=0
-        )
+        sizes = [cell.size for cell in self.cells]
+        return max((self.pieces_in(group, sizes, piece) for group in self.groups(level)), default=0)
+
+    def pieces_in(self, group: Sequence[int], units: Sequence[int], piece: Piece) -> int:
+        """How many pieces a group of cells has room for when cell c has `units[c]`; raises like `groups`."""
+        domains = self.domains_by_cell(piece.level) if piece.level else ()
+        return piece.in_cells([units[c] for c in group], [domains[c] for c in group] if domains else ())
+
+    def domains_by_cell(self, level: str) -> tuple[int, ...]:
+        """For each cell the number of its domain of a level, -1 for none; raises like `groups`."""
+        self.groups(level)
+        return self._domains[level]
 
     def _cells(self) -> tuple[Domain, ...]:
-        if self.is_shared:
+        if self.has_host_cells:
             return tuple(
                 Domain(level=HOST_LEVEL, name=name, first=i * self.host_units, size=self.host_units)
                 for i, name in enumerate(self.hosts)

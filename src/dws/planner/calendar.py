@@ -345,8 +345,11 @@ class PoolCalendar:
             offsets,
             cells,
             held,
+            self._inner_of(piece),
             piece.span,
             piece.size,
+            piece.together,
+            piece.at_most,
             count,
             length_s,
             after,
@@ -367,8 +370,11 @@ class PoolCalendar:
             start + length_s,
             own,
             held,
+            self._inner_of(piece),
             piece.span,
             piece.size,
+            piece.together,
+            piece.at_most,
             count,
         ).tolist()
         parts = (Part(cell=int(own[i]), count=n) for i, n in enumerate(taken) if n)
@@ -414,6 +420,12 @@ class PoolCalendar:
             self._groups[within] = found
         return found
 
+    def _inner_of(self, piece: Piece) -> kernels.Ints:
+        """The domain of each cell in which pieces stand together or apart."""
+        if not piece.level:
+            return self.nothing_held()
+        return np.array(self.pool.domains_by_cell(piece.level), dtype=np.int64)
+
     def nothing_held(self) -> kernels.Ints:
         """A zero for each cell."""
         return np.zeros(len(self.pool.cells), dtype=np.int64)
@@ -443,7 +455,7 @@ class PoolCalendar:
         """How many idle pieces each group of a level has."""
         idle = self._idle.__getitem__
         if piece != UNIT:
-            return [piece.in_cells([idle(c) for c in group]) for group in self.pool.groups(within)]
+            return [self.pool.pieces_in(g, self._idle, piece) for g in self.pool.groups(within)]
         return [sum(map(idle, group)) for group in self.pool.groups(within)]
 
     def free_to(self, cell: int, now: int, end: int) -> list[int]:

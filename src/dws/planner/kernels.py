@@ -9,7 +9,9 @@ the last row lasts for ever.
 
 What is looked for are *pieces*: `size` units of each of `span` neighbouring cells, aligned. A whole unit
 is the piece of one and one; two of a host's accelerators, where cells are hosts, one of one and two; a
-slice of four whole hosts with four chips each, one of four and four.
+slice of four whole hosts with four chips each, one of four and four. Pieces may have to stand together or
+apart: `inner[c]` is the domain that cell c is in for that, below 0 for none, and in each domain a multiple of
+`together` may be taken, at most `at_most` (0: no limit).
 
 Every function here also runs uncompiled, slowly, which is its own reference in the tests. Nothing else
 in the project imports numba.
@@ -120,17 +122,30 @@ def window_min(
 
 
 @compiled
-def pieces(least: Ints, span: int, size: int) -> int:
-    """How many pieces cells have room for that have `least[i]` units each; cells left over at the end of
-    the line make no piece. Numbers below 0 count as 0."""
-    total = 0
-    for first in range(0, least.size - span + 1, span):
+def usable(there: int, together: int, at_most: int) -> int:
+    """How many of the pieces in one domain may be taken."""
+    if 0 < at_most < there:
+        there = at_most
+    return there - there % together
+
+
+@compiled
+def pieces(
+    least: Ints, own: Ints, inner: Ints, span: int, size: int, together: int, at_most: int
+) -> int:
+    """How many pieces the cells `own` have room for that have `least[i]` units each; cells left over at the
+    end of the line make no piece. Numbers below 0 count as 0. Cells of a domain stand side by side."""
+    total, there, domain = 0, 0, -1
+    for first in range(0, own.size - span + 1, span):
+        if inner[own[first]] != domain:
+            total += usable(there, together, at_most)
+            there, domain = 0, inner[own[first]]
         few = least[first]
         for i in range(first + 1, first + span):
             few = min(few, least[i])
-        if few >= size:
-            total += few // size
-    return total
+        if few >= size and domain >= 0:
+            there += few // size
+    return total + usable(there, together, at_most)
 
 
 @compiled
@@ -141,8 +156,11 @@ def earliest(
     offsets: Ints,
     cells: Ints,
     held: Ints,
+    inner: Ints,
     span: int,
     size: int,
+    together: int,
+    at_most: int,
     need: int,
     length: int,
     after: int,
@@ -160,7 +178,7 @@ def earliest(
     """
     best_start, best_group, best_free = -1, -1, 0
     least = np.empty(cells.size, dtype=np.int64)
-    are_units = span == 1 and size == 1  # counted on the way, which is quicker
+    are_units = span == 1 and size == 1 and together == 1 and at_most == 0  # counted on the way
     for group in range(offsets.size - 1):
         own = cells[offsets[group] : offsets[group + 1]]
         limit = before if best_start < 0 else best_start
@@ -178,7 +196,7 @@ def earliest(
                     if least[i] > 0:
                         total += least[i]
                 if not are_units:
-                    total = pieces(least[: own.size], span, size)
+                    total = pieces(least, own, inner, span, size, together, at_most)
                 if total < need:
                     break
                 row -= 1
@@ -191,7 +209,7 @@ def earliest(
             if start == after:
                 for i in range(own.size):
                     least[i] -= held[own[i]]
-                total = pieces(least[: own.size], span, size)
+                total = pieces(least, own, inner, span, size, together, at_most)
                 if total < need:
                     start += 1
                     first = row_at(times, rows, start)
@@ -267,6 +285,35 @@ def choose_pieces(least: Ints, span: int, size: int, count: int) -> Ints:
 
 
 @compiled
+def choose_by_domain(
+    least: Ints, own: Ints, inner: Ints, span: int, size: int, together: int, at_most: int, count: int
+) -> Ints:
+    """How many units to take from each cell for `count` pieces that stand together or apart: the domains as
+    `choose` chooses cells, and in each of them the pieces as `choose_pieces` does."""
+    starts = np.zeros(own.size + 1, dtype=np.int64)
+    room = np.zeros(own.size, dtype=np.int64)
+    domains = 0
+    first = 0
+    while first < own.size:
+        last = first
+        while last < own.size and inner[own[last]] == inner[own[first]]:
+            last += 1
+        if inner[own[first]] >= 0:
+            cells = own[first:last]
+            room[domains] = pieces(least[first:last], cells, inner, span, size, together, at_most)
+        domains += 1
+        starts[domains] = last
+        first = last
+    taken = np.zeros(least.size, dtype=np.int64)
+    wanted = choose(room[:domains], count)
+    for domain in range(domains):
+        if wanted[domain] > 0:
+            low, high = starts[domain], starts[domain + 1]
+            taken[low:high] = choose_pieces(least[low:high], span, size, wanted[domain])
+    return taken
+
+
+@compiled
 def pick(
     times: Times,
     free: Free,
@@ -275,16 +322,22 @@ def pick(
     end: int,
     cells: Ints,
     held: Ints,
+    inner: Ints,
     span: int,
     size: int,
+    together: int,
+    at_most: int,
     count: int,
 ) -> Ints:
     """How many units to take from each of `cells` for `count` pieces over [start, end), as `choose` does for
-    whole units and `choose_pieces` for others; `held[c]` units of cell c do not count."""
+    whole units, `choose_pieces` for others, and `choose_by_domain` for what stands together or apart;
+    `held[c]` units of cell c do not count."""
     least = np.empty(cells.size, dtype=np.int64)
     window_min(times, free, rows, start, end, cells, least)
     for i in range(cells.size):
         least[i] -= held[cells[i]]
+    if together > 1 or at_most > 0:
+        return choose_by_domain(least, cells, inner, span, size, together, at_most, count)
     if span == 1 and size == 1:
         return choose(least, count)
     return choose_pieces(least, span, size, count)
@@ -298,9 +351,9 @@ def warming() -> Iterator[None]:
     ints = np.zeros(2, dtype=np.int64)
     rows = change(times, free, 1, 10, 20, ints[:1], ints[:1] - 1)
     yield
-    earliest(times, free, rows, np.array([0, 2]), np.array([0, 1]), ints, 1, 1, 1, 5, 0, 100)
+    earliest(times, free, rows, np.array([0, 2]), np.array([0, 1]), ints, ints, 1, 1, 1, 0, 1, 5, 0, 100)
     yield
-    pick(times, free, rows, 0, 5, np.array([0, 1]), ints, 1, 1, 1)
+    pick(times, free, rows, 0, 5, np.array([0, 1]), ints, ints, 1, 1, 1, 0, 1)
 
 
 def warm() -> None:

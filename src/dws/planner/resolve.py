@@ -6,7 +6,6 @@ or, where hosts are shared, to the smallest shape of the pool that has as many.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from dws.model.booking import Booking, calendar_name
@@ -54,15 +53,12 @@ class Candidate:
         if self.inside is None:
             return self.pool.largest(self.within, self.piece) >= self.count
         fits = self.duration_s > 0 and self.length_s <= self.inside.span.length_s
-        held: Counter[int] = Counter()
+        held = [0] * len(self.pool.cells)
         for part in self.inside.parts:
             held[part.cell] += part.count
+        groups = self.pool.groups(self.within)
         return fits and self.count <= max(
-            (
-                self.piece.in_cells([held[cell] for cell in group])
-                for group in self.pool.groups(self.within)
-            ),
-            default=0,
+            (self.pool.pieces_in(group, held, self.piece) for group in groups), default=0
         )
 
     @property

@@ -4,6 +4,7 @@ and every placement; and what is chosen leaves whole what is whole."""
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -65,14 +66,40 @@ def a_calendar(world: Small) -> PoolCalendar:
     return calendar
 
 
-def could_be_placed(least: list[int], piece: Piece, count: int) -> bool:
+def could_be_placed(least: list[int], piece: Piece, count: int, domains: list[int]) -> bool:
     """True when some multiset of `count` aligned runs fits: each placement is tried, one after another."""
     runs = [range(i, i + piece.span) for i in range(0, len(least) - piece.span + 1, piece.span)]
     for chosen in combinations_with_replacement(runs, count):
         taken = [piece.size * sum(cell in run for run in chosen) for cell in range(len(least))]
-        if all(t <= room for t, room in zip(taken, least, strict=True)):
+        fits = all(t <= room for t, room in zip(taken, least, strict=True))
+        if fits and _stand_right(Counter(domains[run[0]] for run in chosen), piece):
             return True
     return False
+
+
+def _stand_right(numbers: Counter[int], piece: Piece) -> bool:
+    """True when so many pieces in each domain are together, or apart, as they must be."""
+    return all(n % piece.together == 0 and n <= (piece.at_most or n) for n in numbers.values())
+
+
+def domains_of(world: Small, piece: Piece, group: list[int]) -> list[int]:
+    """The domain of each cell of a group in which pieces stand together or apart."""
+    found = [i for c in group for i, g in enumerate(world.groups(piece.level or None)) if c in g]
+    assert len(found) == len(group)
+    return found
+
+
+def a_piece(rng: random.Random, world: Small) -> Piece:
+    """A fraction, a whole cell or a slice; by itself, together with others, or apart from them."""
+    largest = world.pool.cells[0].size
+    size = rng.choice((largest, rng.randint(1, largest)))
+    if rng.random() < 0.5:
+        return Piece(span=rng.choice((1, 1, 2, 3, 4)), size=size)
+    level = rng.choice(world.pool.levels)
+    span = rng.choice((1, 2)) if level == "row" else 1
+    if rng.random() < 0.5:
+        return Piece(span=span, size=size, level=level, together=rng.randint(1, 3))
+    return Piece(span=span, size=size, level=level, at_most=rng.randint(1, 2))
 
 
 def brute_force(
@@ -80,7 +107,8 @@ def brute_force(
 ) -> int | None:
     for start in range(after, min(before, END + 1) + 1):
         for group in world.groups(within):
-            if could_be_placed([world.least(c, start, length) for c in group], piece, count):
+            least = [world.least(c, start, length) for c in group]
+            if could_be_placed(least, piece, count, domains_of(world, piece, group)):
                 return start
     return None
 
@@ -92,10 +120,9 @@ def test_the_earliest_place_for_pieces_is_the_earliest(seed: int) -> None:
     found = refused = 0
     for _ in range(CASES):
         world = a_shared_world(rng)
-        size = world.pool.cells[0].size
-        piece = Piece(span=rng.choice((1, 1, 2, 3, 4)), size=rng.choice((size, rng.randint(1, size))))
+        piece = a_piece(rng, world)
         within = rng.choice([None, *world.pool.levels])
-        count, length = rng.randint(1, 3), rng.randint(1, 30)
+        count, length = piece.together * rng.randint(1, 3), rng.randint(1, 30)
         after = rng.randint(0, END)
         before = rng.choice((FOREVER, rng.randint(after, END)))
         expected = brute_force(world, piece, count, length, within, after, before)
@@ -110,6 +137,12 @@ def test_the_earliest_place_for_pieces_is_the_earliest(seed: int) -> None:
         assert sum(p.count for p in answer[1]) == count * piece.units, "all or nothing"
         assert all(world.least(p.cell, answer[0], length) >= p.count for p in answer[1])
         assert any(_is_made_of(answer[1], piece, group) for group in world.groups(within)), "aligned"
+        taken = Counter[int]()
+        of = domains_of(world, piece, list(range(len(world.pool.cells))))
+        for part in answer[1]:
+            taken[of[part.cell]] += part.count
+        assert all(n % piece.units == 0 for n in taken.values()), "whole pieces in each domain"
+        assert _stand_right(Counter({d: n // piece.units for d, n in taken.items()}), piece)
     assert min(found, refused) > CASES // 8, "the cases must exercise both answers"
 
 
