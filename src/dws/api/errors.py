@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from dws.model.errors import DwsError, InvalidArgument, NotFound, PermissionDenied
+from dws.model.errors import DwsError, FailedPrecondition, InvalidArgument, NotFound, PermissionDenied
 from dws.wire.native_v1 import ErrorBody, ErrorEnvelope
 
 Envelope = Callable[[DwsError], bytes]
@@ -49,6 +49,13 @@ class WrongHost(PermissionDenied):
 
     http_status = 421
     reason = "wrongHost"
+
+
+class ConditionNotMet(FailedPrecondition):
+    """Someone else changed it in the meantime; read it again and send the fingerprint it has now."""
+
+    http_status = 412
+    reason = "conditionNotMet"
 
 
 class CrossOrigin(PermissionDenied):

@@ -72,6 +72,7 @@ AFFINITY: Final = Form(
 METADATA: Final = Form(
     {"items": many(Form({"key": text, "value": text}))}, ignored=frozenset({"kind", "fingerprint"})
 )
+TAGS: Final = Form({"items": many(text)}, ignored=frozenset({"fingerprint"}))
 ACCELERATOR: Final = Form({"acceleratorType": text, "acceleratorCount": int32})
 _READ: Final[dict[str, Kind]] = {
     "description": text,
@@ -82,7 +83,7 @@ _READ: Final[dict[str, Kind]] = {
     "labels": named(text),
     "guestAccelerators": many(ACCELERATOR),
     "minCpuPlatform": text,
-    "tags": Form({"items": many(text)}, ignored=frozenset({"fingerprint"})),
+    "tags": TAGS,
     "canIpForward": boolean,
     "disks": many(anything),
     "networkInterfaces": many(anything),

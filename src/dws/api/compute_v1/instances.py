@@ -21,6 +21,7 @@ from dws.model.demand import OPEN_ENDED_S, Alternative, Demand
 from dws.model.document import Document
 from dws.model.errors import FailedPrecondition
 from dws.model.names import derive_name
+from dws.model.request import CapacityRequest
 
 FLEX_WAIT_S: Final = 90
 FLEX_WAIT_MIN_S: Final = 90
@@ -41,7 +42,7 @@ def insert(call: Called) -> dict[str, Any]:
     properties = _made_like(call) | INSTANCE.read(call.body)
     name = check_resource_name(properties.pop("name", None))
     path = f"{place}/instances/{name}"
-    demand, wait_s = _demand(call, properties, zone)
+    demand, wait_s = demand_of(call, properties, zone)
 
     def work(w: Write) -> operations.Change:
         before = w.tx.document_named(vm.KIND, scope.project, place, name)
@@ -49,18 +50,25 @@ def insert(call: Called) -> dict[str, Any]:
             if vm.status(before, w.tx.request(before.request)) is not None:
                 raise scope.exists(path)
             w.tx.drop_document(before.id)
-        command = Submit(
-            project=scope.project,
-            name=derive_name(f"vm-{name}", f"{w.ids.next(w.now):x}"),
-            demand=demand,
-            wait_s=wait_s,
-            labels=properties.get("labels", {}),
-        )
-        (request,) = requests.submit(w, call.who, command)
+        request = ask(w, call, name, properties, demand, wait_s)
         kept = vm.keep(w, scope.project, place, name, properties, request=request.id, rank=0)
         return operations.Change(type="insert", target=path, target_id=kept.id, request=request.id)
 
     return operations.run(call, place, work)
+
+
+def ask(
+    w: Write, call: Called, name: str, properties: dict[str, Any], demand: Demand, wait_s: int
+) -> CapacityRequest:
+    """Ask for the machine of an instance, or of several made together, whose name or first name it is."""
+    command = Submit(
+        project=call.project,
+        name=derive_name(f"vm-{name}", f"{w.ids.next(w.now):x}"),
+        demand=demand,
+        wait_s=wait_s,
+        labels=properties.get("labels", {}),
+    )
+    return requests.submit(w, call.who, command)[0]
 
 
 def _made_like(call: Called) -> dict[str, Any]:
@@ -76,7 +84,7 @@ def _made_like(call: Called) -> dict[str, Any]:
     return found
 
 
-def _demand(call: Called, properties: dict[str, Any], zone: str) -> tuple[Demand, int]:
+def demand_of(call: Called, properties: dict[str, Any], zone: str) -> tuple[Demand, int]:
     """What an instance asks for, and how long it may wait, in seconds. Raises InvalidArgument."""
     if not properties.get("machineType"):
         raise required("machineType")
@@ -117,6 +125,13 @@ def _wait(properties: dict[str, Any]) -> int:
     return wait_s or NOW_S
 
 
+def not_now(path: str, verb: str, why: str) -> FailedPrecondition:
+    """The error for what cannot be done to an instance as it is."""
+    return FailedPrecondition(
+        f"The resource '{path}' cannot be {verb}: {why}.", reason="resourceNotReady"
+    )
+
+
 def look_up(reader: Reader, call: Called) -> Document:
     """The instance a path names. Raises NotFound in the words clients look for."""
     scope, place, name = scope_of(call), documents.where(call), call.path["instance"]
@@ -142,13 +157,13 @@ def delete(call: Called) -> dict[str, Any]:
 
     def work(w: Write) -> operations.Change:
         kept = look_up(w.tx, call)
-        path = vm.path_of(kept, w.tx.request(kept.request))
+        request = w.tx.request(kept.request)
+        path = vm.path_of(kept, request)
         if kept.body["group"]:
-            why = "it belongs to a group; delete it there (deleteInstances)"
-            raise FailedPrecondition(
-                f"The resource '{path}' cannot be deleted: {why}.", reason="resourceNotReady"
-            )
-        vm.give_back(w, call.who, w.tx.request(kept.request))
+            raise not_now(path, "deleted", "it belongs to a group; delete it there (deleteInstances)")
+        if kept.body["properties"].get("deletionProtection"):
+            raise not_now(path, "deleted", "it is protected against deletion (deletionProtection)")
+        vm.give_back(w, call.who, request, (kept.rank,))
         w.tx.drop_document(kept.id)
         return operations.Change(type="delete", target=path, target_id=kept.id)
 

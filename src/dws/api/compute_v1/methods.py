@@ -9,6 +9,8 @@ from dws.api.compute_v1 import (
     group_instances,
     groups,
     images,
+    instance_power,
+    instance_settings,
     instances,
     operations,
     reservations,
@@ -24,6 +26,8 @@ METHODS: Final = (
     *groups.METHODS,
     *group_instances.METHODS,
     *instances.METHODS,
+    *instance_power.METHODS,
+    *instance_settings.METHODS,
     *resize_requests.METHODS,
     *reservations.METHODS,
 )

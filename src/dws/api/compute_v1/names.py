@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from dws.api.method import Call
 from dws.model.errors import AlreadyExists, InvalidArgument, NotFound
 from dws.model.names import check_project
+from dws.model.topology import Fleet
 
 _NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 ROOT: Final = "/compute/{version=v1|beta|alpha}/projects/{project}"
@@ -18,11 +21,12 @@ ROOT: Final = "/compute/{version=v1|beta|alpha}/projects/{project}"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a call was addressed: links answer in kind."""
+    """Where a call was addressed, for links answer in kind; and the fleet it is about."""
 
     base_url: str
     version: str
     project: str
+    fleet: Fleet = field(compare=False, repr=False)
 
     def link(self, path: str = "") -> str:
         """The URL of a path below the project."""
@@ -71,9 +75,16 @@ def fingerprint(version: int) -> str:
     return base64.b64encode(version.to_bytes(8, "big")).decode()
 
 
+def fingerprint_of(value: object) -> str:
+    """What a value is now, as clients carry it back: base64, the same for the same value."""
+    said = msgspec.json.encode(value, order="sorted")
+    return base64.b64encode(hashlib.sha256(said).digest()[:8]).decode()
+
+
 def scope_of(call: Call[Any, Any]) -> Scope:
     """The scope of a call. Raises InvalidArgument when its project is no project id."""
-    return Scope(call.base_url, call.path["version"], check_project(call.project))
+    project = check_project(call.project)
+    return Scope(call.base_url, call.path["version"], project, call.engine.declared_fleet(call.who))
 
 
 def stable_id(kind: str, name: str) -> str:

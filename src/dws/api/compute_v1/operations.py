@@ -133,7 +133,7 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:
 
 def _why(request: CapacityRequest) -> tuple[str, str]:
     if request.state is RequestState.CANCELLED:
-        return "OPERATION_CANCELED_BY_USER", "The instance was deleted before it could be created."
+        return "OPERATION_CANCELED_BY_USER", "The instance was deleted or stopped before it had a machine."
     zone = ", ".join(request.demand.alternatives[0].locations)
     said = request.end_message or request.last_failure or "there was no free capacity in time"
     return (

@@ -5,6 +5,9 @@ and shown in the zone its request was granted once it has one.
 
     request   PENDING, BOOKED   PROVISIONING   ACTIVE    ENDING     over
     instance  PENDING           PROVISIONING   RUNNING   STOPPING   gone, or TERMINATED when it only stops
+
+One that was stopped and is started again stands for another request; `starts` counts them. It has been there
+before, so it stays, stopped, when that request comes to nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +17,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dws.api.compute_v1 import documents
-from dws.api.compute_v1.names import Scope, fingerprint, last
+from dws.api.compute_v1.names import Scope, fingerprint, fingerprint_of, last
 from dws.engine import requests
 from dws.engine.commands import Release
 from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
 from dws.model.access import Principal
+from dws.model.demand import OPEN_ENDED_S
 from dws.model.document import Document
-from dws.model.request import CapacityRequest, Instance, InstanceState, RequestState
+from dws.model.request import CapacityRequest, Grant, Instance, InstanceState, RequestState
 from dws.wire.timefmt import format_instant
 
 KIND: Final = "compute.instance"
@@ -33,6 +37,8 @@ _OF_RANK: Final = {
     InstanceState.EXITED: "RUNNING",
     InstanceState.RELEASING: "STOPPING",
 }
+_HOLDS: Final = frozenset({"RUNNING", "STAGING", "STOPPING"})
+_LEVELS: Final = ("block", "subblock")
 
 
 def keep(
@@ -49,7 +55,7 @@ def keep(
 ) -> Document:
     """Keep an instance that stands for a rank of a request. `group` is the path of the group it belongs to,
     `template` what it was made like, empty for none. Raises AlreadyExists."""
-    body = {"properties": properties, "group": group, "template": template, "stopped": False}
+    body = {"properties": properties, "group": group, "template": template, "stopped": False, "starts": 1}
     return documents.keep(w, KIND, project, place, name, body, request=request, rank=rank)
 
 
@@ -70,7 +76,7 @@ def status(kept: Document, request: CapacityRequest | None) -> str | None:
     """Its status; None when it is no more."""
     if request is None or request.state.is_terminal:
         return _at_the_end(kept, request)
-    if request.state.is_waiting:
+    if request.state.is_waiting or request.requeue:
         return "PENDING"
     if request.state is RequestState.PROVISIONING:
         return "PROVISIONING"
@@ -82,9 +88,9 @@ def status(kept: Document, request: CapacityRequest | None) -> str | None:
 
 def _at_the_end(kept: Document, request: CapacityRequest | None) -> str | None:
     """What becomes of it when its run is over: it stays, stopped, or goes."""
-    ran = request is None or request.was_delivered
-    stays = kept.body["stopped"] or at_end(kept) == "STOP"
-    return "TERMINATED" if stays and ran else None
+    if request is not None and not (request.was_delivered and instance_of(kept, request)):
+        return "TERMINATED" if kept.body.get("starts", 1) > 1 else None  # it never came, or not again
+    return "TERMINATED" if kept.body["stopped"] or at_end(kept) == "STOP" else None
 
 
 def at_end(kept: Document) -> str:
@@ -154,33 +160,43 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None
         "machineType": scope.link(f"zones/{zone}/machineTypes/{last(properties['machineType'])}"),
         "status": state,
         "labels": properties.get("labels", {}),
-        "labelFingerprint": fingerprint(kept.version),
+        "labelFingerprint": fingerprint_in(properties, "labels"),
         "fingerprint": fingerprint(kept.version),
         "metadata": {
             "kind": "compute#metadata",
-            "fingerprint": fingerprint(kept.version),
+            "fingerprint": fingerprint_in(properties, "metadata"),
             **properties.get("metadata", {}),
         },
-        "tags": {"fingerprint": fingerprint(1), **properties.get("tags", {})},
+        "tags": {"fingerprint": fingerprint_in(properties, "tags"), **properties.get("tags", {})},
         "networkInterfaces": _interfaces(kept, properties, instance),
         "startRestricted": False,
-        "deletionProtection": False,
+        "deletionProtection": properties.get("deletionProtection", False),
     }
     if request is not None and request.grant is not None and request.was_delivered:
         found["lastStartTimestamp"] = format_instant(request.grant.delivered_at)
-        found["resourceStatus"] = _resource_status(request, instance, state)
-    if state == "TERMINATED" and request is not None:
+        if state in _HOLDS and instance is not None:
+            found["resourceStatus"] = _resource_status(scope, request.grant, instance)
+    if state == "TERMINATED" and request is not None and request.ended_at:
         found["lastStopTimestamp"] = format_instant(request.ended_at)
     return found
 
 
-def _resource_status(request: CapacityRequest, instance: Instance | None, state: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if request.grant is not None and request.grant.ends_at and state in ("RUNNING", "STOPPING"):
-        found["scheduling"] = {"terminationTimestamp": format_instant(request.grant.ends_at)}
-    if instance is not None and instance.host:
-        found["physicalHost"] = instance.host
-    return found
+def fingerprint_in(properties: Mapping[str, Any], name: str) -> str:
+    """The fingerprint of one part of what was said of an instance: a change of another part leaves it."""
+    return fingerprint_of(properties.get(name) or {})
+
+
+def _resource_status(scope: Scope, grant: Grant, instance: Instance) -> dict[str, Any]:
+    """Where the machine is, whose pool is the cluster, and when the run ends, if it does."""
+    place = {"cluster": grant.pool}
+    pool = next((p for p in scope.fleet.pools if p.name == grant.pool), None)
+    if pool is not None:
+        place |= {level: name for level in _LEVELS if (name := pool.domain_of(instance.unit, level))}
+    place["host"] = instance.host
+    found = {"physicalHost": f"/{'/'.join(place.values())}", "physicalHostTopology": place}
+    if grant.ends_at - grant.delivered_at >= OPEN_ENDED_S:
+        return found
+    return found | {"scheduling": {"terminationTimestamp": format_instant(grant.ends_at)}}
 
 
 def _interfaces(
