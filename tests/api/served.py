@@ -113,11 +113,11 @@ def open_world(folder: Path, metrics: EngineMetrics | None = None) -> System:
 
 
 @contextmanager
-def serving(folder: Path, **options: Any) -> Iterator[Served]:
+def serving(folder: Path, system: System | None = None, /, **options: Any) -> Iterator[Served]:
     """A server on a free port for as long as the block lasts. Fails at its end when an answer at the Compute
     door was not one its clients can read."""
     metrics = EngineMetrics()
-    system = open_world(folder, metrics)
+    system = system or open_world(folder, metrics)
     app = create_app(system, metrics=metrics, **options)
     batches = app.router.default
     batches._app = checked = Checked(batches._app)

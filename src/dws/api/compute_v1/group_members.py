@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, templates, vm
+from dws.api.compute_v1 import boot, documents, templates, vm
 from dws.api.compute_v1.documents import Called
 from dws.api.compute_v1.forms import invalid, required, seconds
 from dws.api.compute_v1.names import last, scope_of
@@ -105,6 +105,7 @@ def ask(
                 )
             ),
             labels=properties.get("labels", {}),
+            workload=boot.workload_of(properties, w.books.fleet, _locations(group)),
             reservation=reservation,
             never_fits="wait",
         ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, operations, templates, vm
+from dws.api.compute_v1 import boot, documents, operations, templates, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import invalid, required, seconds
 from dws.api.compute_v1.instance_forms import INSTANCE
@@ -67,6 +67,7 @@ def ask(
         demand=demand,
         wait_s=wait_s,
         labels=properties.get("labels", {}),
+        workload=boot.workload_of(properties, w.books.fleet, demand.alternatives[0].locations),
     )
     return requests.submit(w, call.who, command)[0]
 
@@ -90,7 +91,7 @@ def demand_of(call: Called, properties: dict[str, Any], zone: str) -> tuple[Dema
         raise required("machineType")
     shape, scheduling = last(properties["machineType"]), properties.get("scheduling", {})
     fleet = call.engine.declared_fleet(call.who)
-    if all(pool.shape.name != shape for pool in fleet.pools_in((zone,))):
+    if all(pool.piece_of(shape) is None for pool in fleet.pools_in((zone,))):
         why = f"Machine type with name '{shape}' does not exist in zone '{zone}'."
         raise invalid("machineType", properties["machineType"], why)
     affinity = properties.get("reservationAffinity", {}).get("consumeReservationType")

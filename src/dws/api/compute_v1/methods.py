@@ -15,6 +15,7 @@ from dws.api.compute_v1 import (
     operations,
     reservations,
     resize_requests,
+    serial_port,
     templates,
 )
 
@@ -28,6 +29,7 @@ METHODS: Final = (
     *instances.METHODS,
     *instance_power.METHODS,
     *instance_settings.METHODS,
+    *serial_port.METHODS,
     *resize_requests.METHODS,
     *reservations.METHODS,
 )
