@@ -75,7 +75,7 @@ def test_e02_fewer_hosts_are_named_where_the_window_has_room_for_some() -> None:
 def test_e05_a_start_in_the_past_is_refused_and_a_moment_ago_is_now() -> None:
     """A booking would begin before it was made."""
     world = World(f1())
-    with pytest.raises(InvalidArgument, match="start: lies 18000 s in the past"):
+    with pytest.raises(InvalidArgument, match="start: lies 5 hours in the past"):
         world.reserve("a", hosts=1, start=MONDAY_9 - 5 * H, hours=1)
     made = world.reserve("b", hosts=1, start=MONDAY_9 - 10, hours=1)
     assert made.window.start == MONDAY_9
@@ -171,7 +171,7 @@ def test_e13_a_window_moves_until_the_lock_and_not_after() -> None:
     world.advance(hours=50, minutes=-15)
     assert world.reservation("a").state is S.PROCURING
     before = world.everything()
-    with pytest.raises(FailedPrecondition, match=r"locked since .* 900 s before its start"):
+    with pytest.raises(FailedPrecondition, match=r"locked since .* 15 minutes before its start"):
         world.amend_reservation("a", start=MONDAY_9 + 60 * H, end=MONDAY_9 + 65 * H)
     assert world.everything() == before
 
@@ -212,7 +212,7 @@ def test_e14_too_late_to_cancel_names_the_rule() -> None:
     """A late cancellation would be accepted although the hosts are lost to others."""
     world = World(f1(), PolicyOptions(reservation_cancel_s=24 * H))
     world.reserve("a", hosts=4, start=MONDAY_9 + 20 * H, hours=1)
-    with pytest.raises(FailedPrecondition, match="until 86400 s before its start"):
+    with pytest.raises(FailedPrecondition, match="until 1 day before its start"):
         world.engine.cancel_reservation(ANN, "p", "a")
 
 
@@ -370,7 +370,7 @@ def test_the_seed_preset_books_a_block_of_14_days_8_weeks_ahead() -> None:
     """The announced way of working would not be possible on this fleet."""
     world = World(f1(), PRESETS["seed"])
     start = MONDAY_9 + 56 * DAY
-    with pytest.raises(InvalidArgument, match=r"604800 s \(7 days\) or 1209600 s \(14 days\)"):
+    with pytest.raises(InvalidArgument, match="10 days; reservations last 7 days or 14 days"):
         world.reserve("block", hosts=2, start=start, hours=10 * 24)
     world.reserve("block", hosts=2, start=start, hours=14 * 24)
     world.submit("vm", hosts=2, hours=0, reservation="block")

@@ -28,7 +28,7 @@ from dws.model.evolve import evolve
 from dws.model.names import ReservationId, check_labels, check_name, check_project
 from dws.model.recurrence import occurrences
 from dws.model.reservation import Reservation, ReservationState, Terms
-from dws.model.time import DAY, Span, in_words
+from dws.model.time import DAY, Span, in_words, length_in_words
 from dws.planner import windows as windows_of
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import WindowOption
@@ -149,8 +149,8 @@ def window_of(now: int, policy: PolicyOptions, command: Reserve) -> Span:
     if start < now:
         if now - start > policy.past_tolerance_s:
             raise InvalidArgument(
-                f"start: lies {now - start} s in the past; a start at most {policy.past_tolerance_s} s ago "
-                "means now",
+                f"start: lies {length_in_words(now - start)} in the past; a start at most "
+                f"{length_in_words(policy.past_tolerance_s)} ago means now",
                 field="start",
             )
         start = now
@@ -164,13 +164,14 @@ def check_window(now: int, policy: PolicyOptions, window: Span) -> None:
     ahead = window.start - now
     if ahead > policy.calendar_horizon_s:
         raise InvalidArgument(
-            f"start: is {ahead} s ahead; reservations can be made {policy.calendar_horizon_s} s "
-            f"({policy.calendar_horizon_s // 86_400} days) ahead",
+            f"start: is {length_in_words(ahead)} ahead; reservations can be made "
+            f"{length_in_words(policy.calendar_horizon_s)} ahead",
             field="start",
         )
     if ahead < policy.reservation_notice_s:
         raise InvalidArgument(
-            f"start: is {ahead} s ahead; at least {policy.reservation_notice_s} s of notice are needed",
+            f"start: is {length_in_words(ahead)} ahead; a notice of at least "
+            f"{length_in_words(policy.reservation_notice_s)} is needed",
             field="start",
         )
     check_length(policy, window.length_s)
@@ -212,12 +213,14 @@ def search_of(now: int, policy: PolicyOptions, command: Seek) -> windows_of.Sear
 def check_length(policy: PolicyOptions, length: int) -> None:
     """Raises InvalidArgument when the policy has no reservations of that length."""
     if policy.reservation_lengths_s and length not in policy.reservation_lengths_s:
-        allowed = " or ".join(f"{s} s ({s / 86_400:g} days)" for s in policy.reservation_lengths_s)
-        raise InvalidArgument(f"duration: {length} s; reservations last {allowed}", field="duration")
+        allowed = " or ".join(map(length_in_words, policy.reservation_lengths_s))
+        raise InvalidArgument(
+            f"duration: {length_in_words(length)}; reservations last {allowed}", field="duration"
+        )
     if not policy.reservation_min_s <= length <= policy.reservation_max_s:
         raise InvalidArgument(
-            f"duration: {length} s is outside the allowed {policy.reservation_min_s} s … "
-            f"{policy.reservation_max_s} s",
+            f"duration: {length_in_words(length)} is outside the allowed "
+            f"{length_in_words(policy.reservation_min_s)} … {length_in_words(policy.reservation_max_s)}",
             field="duration",
         )
 
@@ -398,7 +401,8 @@ def _check_may_amend(w: Write, reservation: Reservation, *, moves: bool) -> None
     if reservation.state is ReservationState.PROCURING:
         raise FailedPrecondition(
             f"reservation '{reservation.name}' is locked since {in_words(reservation.lock_at)} "
-            f"(policy: {w.policy.reservation_lock_s} s before its start); it can be extended once it is open",
+            f"(policy: {length_in_words(w.policy.reservation_lock_s)} before its start); it can be extended "
+            "once it is open",
             reason="reservationLocked",
             details={"lockedAt": reservation.lock_at},
         )
@@ -487,7 +491,8 @@ def may_cancel(
     if w.now > reservation.cancel_until or not reservation.cancel_until:
         before = max(w.policy.reservation_lock_s, w.policy.reservation_cancel_s)
         raise FailedPrecondition(
-            f"reservation '{reservation.name}' could be cancelled until {before} s before its start",
+            f"reservation '{reservation.name}' could be cancelled until {length_in_words(before)} before its "
+            "start",
             reason="cancelNotAllowed",
             details={"cancelUntil": reservation.cancel_until},
         )

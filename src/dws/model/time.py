@@ -27,6 +27,16 @@ def in_words(instant: int) -> str:
     return datetime.fromtimestamp(min(instant, FOREVER), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def length_in_words(seconds: int) -> str:
+    """A length of time in a sentence for people, exact: "7 days", "3 days 15 hours", "0 seconds"."""
+    found = []
+    for unit, size in (("day", DAY), ("hour", HOUR), ("minute", MINUTE), ("second", 1)):
+        amount, seconds = divmod(seconds, size)
+        if amount:
+            found.append(f"{amount} {unit}" + ("s" if amount > 1 else ""))
+    return " ".join(found) or "0 seconds"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
     """A half-open interval of time, `start` included and `end` not, in seconds since the epoch.
