@@ -19,7 +19,7 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from dws.declared import line, sharing, table
+from dws.declared import line, pods, sharing, table
 from dws.declared.table import Table, kind_of, nearest, quoted
 from dws.model import catalog
 from dws.model.names import check_name
@@ -152,10 +152,11 @@ def _pool(
 ) -> Pool:
     name = _name(entry, "name")
     levels = line.levels(entry)
+    has_pods = "topology" in entry.values
     entry.only(
-        *("name", "zone", "machine", "backend", "hosts", "levels", "price", "overheads", "unavailable"),
-        *("shared", "fractions"),
-        *(line.plural(level) for level in levels[:1]),
+        *("name", "zone", "machine", "backend", "hosts", "price", "overheads", "unavailable"),
+        *("shared", "fractions", "topology"),
+        *(("pods",) if has_pods else ("levels", *(line.plural(level) for level in levels[:1]))),
     )
     zone, machine = entry.text("zone"), entry.text("machine")
     if zone not in zones:
@@ -167,7 +168,11 @@ def _pool(
     backend = _name(entry, "backend", DEFAULT_BACKEND)
     fractions = sharing.fractions_of(entry, shapes[machine], shapes)
     host_units = shapes[machine].accelerators if fractions else 1
-    hosts, domains = line.lay_out(entry, pool=name, levels=levels)
+    topology = ""
+    if has_pods:
+        topology, hosts, domains = pods.lay_out(entry, pool=name, machine=shapes[machine])
+    else:
+        hosts, domains = line.lay_out(entry, pool=name, levels=levels)
     if fractions:
         domains = tuple(
             replace(d, first=d.first * host_units, size=d.size * host_units) for d in domains
@@ -185,6 +190,7 @@ def _pool(
         unavailable=entry.text("unavailable", ""),
         host_units=host_units,
         fractions=fractions,
+        topology=topology,
     )
 
 
@@ -300,10 +306,10 @@ def _pool_text(pool: Pool, *, own_price: bool) -> str:
     lines.append(f"machine = {quoted(pool.shape.name)}")
     if pool.backend != DEFAULT_BACKEND:
         lines.append(f"backend = {quoted(pool.backend)}")
-    lines.append(f"hosts = {line.hosts_text(pool)}")
+    lines.append(pods.text(pool) if pool.topology else f"hosts = {line.hosts_text(pool)}")
     if pool.is_shared:
         lines.append(sharing.text(pool))
-    if pool.levels != line.DEFAULT_LEVELS[: len(pool.levels)]:
+    if not pool.topology and pool.levels != line.DEFAULT_LEVELS[: len(pool.levels)]:
         lines.append(f"levels = [{', '.join(quoted(level) for level in pool.levels)}]")
     if own_price:
         lines.append(f"price = {_decimal(pool.price_micros_per_hour)}")
@@ -315,7 +321,7 @@ def _pool_text(pool: Pool, *, own_price: bool) -> str:
         )
     if pool.unavailable:
         lines.append(f"unavailable = {quoted(pool.unavailable)}")
-    return "\n".join(lines) + "\n" + line.domains_text(pool)
+    return "\n".join(lines) + "\n" + ("" if pool.topology else line.domains_text(pool))
 
 
 def _decimal(micros: int) -> str:

@@ -55,7 +55,7 @@ def lay_out(
     entry: Table, *, pool: str, levels: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[Domain, ...]]:
     """The pool's host names in line order and its domains, outermost level first."""
-    hosts = _named(entry) if is_named(entry) else generated(pool, _counted(entry))
+    hosts = names(entry) if isnames(entry) else generated(pool, _counted(entry))
     place = {host: unit for unit, host in enumerate(hosts)}
     found: list[Domain] = []
     _lay_inside(entry, place, range(len(hosts)), levels, found)
@@ -78,7 +78,8 @@ def _counted(entry: Table) -> int:
     return written
 
 
-def _named(entry: Table) -> tuple[str, ...]:
+def names(entry: Table) -> tuple[str, ...]:
+    """The host names listed under `hosts`."""
     names = entry.texts("hosts")
     if not 1 <= len(names) <= HOSTS_MAX:
         entry.fail(f"a list of {len(names)} names must have between 1 and {HOSTS_MAX}", "hosts")
@@ -133,7 +134,7 @@ def _next_units(entry: Table, next_free: int, room: range, what: str) -> range:
 def _named_units(entry: Table, place: Mapping[str, int], room: range, what: str) -> range:
     """The units of a domain given by names."""
     at = []
-    for index, name in enumerate(_named(entry)):
+    for index, name in enumerate(names(entry)):
         if name not in place:
             entry.fail(f"the pool has no host '{name}'{nearest(name, place)}", "hosts", index)
         if place[name] not in room:
@@ -156,7 +157,7 @@ def hosts_text(pool: Pool) -> str:
     """The value of a pool's `hosts`: a number where the names are the generated ones."""
     if pool.hosts == generated(pool.name, len(pool.hosts)):
         return str(len(pool.hosts))
-    return _list_text(pool.hosts)
+    return list_text(pool.hosts)
 
 
 def domains_text(pool: Pool) -> str:
@@ -183,7 +184,7 @@ def _write_inside(pool: Pool, room: range, levels: tuple[str, ...], path: str, l
         units = range(domain.first // each, (domain.first + domain.size) // each)
         if units.start not in room or units.stop > room.stop:
             continue
-        names = _list_text(pool.hosts[units.start : units.stop])
+        names = list_text(pool.hosts[units.start : units.stop])
         hosts = str(len(units)) if units.start == next_free else names
         lines.append(f"[[{path}]]\nname = {quoted(domain.name)}\nhosts = {hosts}\n")
         next_free = units.stop
@@ -191,5 +192,6 @@ def _write_inside(pool: Pool, room: range, levels: tuple[str, ...], path: str, l
     return written
 
 
-def _list_text(names: Sequence[str]) -> str:
+def list_text(names: Sequence[str]) -> str:
+    """A TOML list of texts."""
     return "[" + ", ".join(quoted(name) for name in names) + "]"

@@ -26,8 +26,9 @@ class Alternative:
     end of the reservation it runs in).
 
     With `shape` set, `count` is instances of that machine shape; with `accelerator` set (a type or its
-    alias, `h100`), `count` is accelerators. `locations` are zones or regions, empty for anywhere.
-    `within` is a level of closeness (`block`) all of it must share, None for anywhere in one pool.
+    alias, `h100`), `count` is accelerators. With `topology` set (`4x8`), or an accelerator that is the name
+    of a TPU slice (`v5p-128`), `count` is slices of that. `locations` are zones or regions, empty for
+    anywhere. `within` is a level of closeness (`block`) all of it must share, None for anywhere in one pool.
     Raises InvalidArgument naming the field.
     """
 
@@ -37,6 +38,7 @@ class Alternative:
     accelerator: str = ""
     locations: tuple[str, ...] = ()
     within: str | None = None
+    topology: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.shape) == bool(self.accelerator):

@@ -21,6 +21,8 @@ from dws.model.resources import NO_OVERHEADS, MachineShape, Overheads
 
 HOST_LEVEL = "host"
 POOL_LEVEL = "pool"
+POD_LEVEL = "pod"
+CUBE_LEVEL = "cube"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from dws.model.demand import OPEN_ENDED_S, Alternative, Demand
 from dws.model.errors import InvalidArgument, NeverFits, PermissionDenied
 from dws.model.reservation import Reservation
 from dws.model.topology import HOST_LEVEL, Fleet, Pool
+from dws.planner import slices
 from dws.planner.explain import never_fits
 from dws.planner.options import PolicyOptions
 from dws.planner.resolve import candidates, candidates_inside, has_level, is_of_kind, pieces_needed
@@ -106,6 +107,7 @@ def _bounds(alternative: Alternative, options: PolicyOptions, where: str) -> Non
 
 def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
     """The pools that are of the kind and in the place asked for; at least one."""
+    _refuse_illegal_slice(alternative, fleet, where)
     zones, regions = {z.name for z in fleet.zones}, {z.region for z in fleet.zones}
     for location in alternative.locations:
         if location not in zones | regions:
@@ -115,6 +117,14 @@ def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
                 field=f"{where}locations",
             )
     kinds = [p for p in fleet.pools if is_of_kind(alternative, p)]
+    if not kinds and slices.names_slice(alternative):
+        pods = {f"{p.shape.accelerator} {p.topology}" for p in fleet.pools if p.topology}
+        raise InvalidArgument(
+            f"{where}accelerators: no pod of this fleet serves "
+            f"'{alternative.accelerator or alternative.shape}'"
+            f"{' ' + alternative.topology if alternative.topology else ''} (it has: {_names(pods)})",
+            field=f"{where}accelerators",
+        )
     if not kinds and alternative.shape:
         shapes = {s.name for p in fleet.pools for s in p.shapes}
         raise InvalidArgument(
@@ -144,6 +154,19 @@ def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
             field=f"{where}within",
         )
     return here
+
+
+def _refuse_illegal_slice(alternative: Alternative, fleet: Fleet, where: str) -> None:
+    """A topology, a name or a number of chips that no slice has, with those that are there. Of hosts that
+    are no pod any number may be asked for."""
+    if not slices.names_slice(alternative) and not any(p.topology for p in fleet.pools):
+        return
+    try:
+        slices.wanted(alternative)
+    except InvalidArgument as error:
+        field = error.field or ""
+        plain = error.message.removeprefix(f"{field}: ")
+        raise InvalidArgument(f"{where}{field}: {plain}", field=f"{where}{field}") from None
 
 
 def _size(alternative: Alternative, pools: list[Pool], options: PolicyOptions, where: str) -> None:

@@ -14,6 +14,8 @@ from dws.model.demand import UNTIL_END, Alternative, Demand
 from dws.model.piece import UNIT, Piece
 from dws.model.resources import MachineShape
 from dws.model.topology import HOST_LEVEL, Fleet, Pool
+from dws.model.tpu import Topology
+from dws.planner import slices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +24,8 @@ class Candidate:
 
     With `inside`, in the booking of a reservation of that pool, and then `until_end` may say that it lasts
     to that booking's end, whenever it starts: `duration_s` and `length_s` are the longest it can be. `lent`
-    is one that may start there now but is promised nothing. `shape` is what each of its instances is of.
+    is one that may start there now but is promised nothing. `shape` is what each of its instances is of,
+    and `topology` that of the slices it is.
     """
 
     alternative: int
@@ -36,6 +39,7 @@ class Candidate:
     lent: bool = False
     piece: Piece = UNIT
     shape: str = ""
+    topology: Topology | None = None
 
     @property
     def parent(self) -> int:
@@ -93,6 +97,7 @@ def candidates(demand: Demand, fleet: Fleet) -> tuple[Candidate, ...]:
             within=alternative.within,
             piece=piece,
             shape=shape_for(alternative, pool).name,
+            topology=slices.in_pool(alternative, pool),
         )
         for index, alternative in enumerate(demand.alternatives)
         for pool in fleet.pools_in(alternative.locations)
@@ -103,8 +108,14 @@ def candidates(demand: Demand, fleet: Fleet) -> tuple[Candidate, ...]:
 
 def is_of_kind(alternative: Alternative, pool: Pool) -> bool:
     """True when the pool's hosts are what the alternative asks for."""
+    if slices.in_pool(alternative, pool) is not None:
+        return True
+    if slices.names_slice(alternative):
+        return False
     if alternative.shape:
         return pool.piece_of(alternative.shape) is not None
+    if pool.topology:
+        return False  # so many chips that are no slice
     names = accelerator_names(pool.shape.accelerator) if pool.shape.accelerator else frozenset()
     return alternative.accelerator in names
 
@@ -120,6 +131,9 @@ def shape_for(alternative: Alternative, pool: Pool, held: str = "") -> MachineSh
     """The shape that the alternative's instances have in a pool of its kind: the one asked for, or the
     smallest that has as many accelerators, or the largest there is. Inside a reservation of the shape `held`
     none is larger than that."""
+    topology = slices.in_pool(alternative, pool)
+    if topology is not None:
+        return slices.vm_shape(alternative, topology, pool)
     if alternative.shape:
         return pool.shape_named(alternative.shape)
     most = pool.piece_held(held or pool.shape.name).units
@@ -130,6 +144,9 @@ def shape_for(alternative: Alternative, pool: Pool, held: str = "") -> MachineSh
 def pieces_needed(alternative: Alternative, pool: Pool, held: str = "") -> tuple[int, Piece]:
     """How many pieces of which kind the alternative comes to in a pool of its kind, or inside a reservation
     of the shape `held` there."""
+    topology = slices.in_pool(alternative, pool)
+    if topology is not None:
+        return slices.pieces(alternative, topology, pool)
     shape = shape_for(alternative, pool, held)
     count = alternative.count if alternative.shape else -(-alternative.count // shape.accelerators)
     return count, pool.piece_held(shape.name)
@@ -149,7 +166,7 @@ def candidates_inside(
         if alternative.locations and pool not in fleet.pools_in(alternative.locations):
             continue
         count, piece = pieces_needed(alternative, pool, held)
-        if piece.units > pool.piece_held(held).units:
+        if piece.span == 1 and piece.units > pool.piece_held(held).units:
             continue
         until_end = alternative.duration_s == UNTIL_END
         duration_s = booking.span.length_s - overhead_s if until_end else alternative.duration_s
@@ -160,6 +177,7 @@ def candidates_inside(
                 count=count,
                 piece=piece,
                 shape=shape_for(alternative, pool, held).name,
+                topology=slices.in_pool(alternative, pool),
                 duration_s=duration_s,
                 length_s=duration_s + overhead_s,
                 within=alternative.within,

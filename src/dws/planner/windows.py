@@ -121,14 +121,10 @@ class Ground:
 
     def most_free(self, span: Span) -> int:
         """How many pieces of one domain of the wanted level are free for the window, within the share."""
-        piece = self.candidate.piece
-        free = max(
-            (
-                piece.in_cells(self.calendar.free_during(span.start, span.end, g))
-                for g in self.pool.groups(self.candidate.within)
-            ),
-            default=0,
-        )
+        piece, cells = self.candidate.piece, range(len(self.pool.cells))
+        units = self.calendar.free_during(span.start, span.end, cells)
+        groups = self.pool.groups(self.candidate.within)
+        free = max((self.pool.pieces_in(g, units, piece) for g in groups), default=0)
         return max(0, min(free, (self.limit - self._reserved(span)) // piece.units))
 
     def _reserved(self, span: Span) -> int:

@@ -1,0 +1,126 @@
+"""TPU slices as pieces of a pod's line.
+
+A slice below a cube, or of a plane, is one aligned run of hosts; one of several cubes is so many runs of a
+cube each, anywhere within one pod; one smaller than a host is a fraction of it. What is asked for is a
+topology and a type of chip, or a name such as `v5p-128`; a number of chips means the one slice that has as
+many.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dws.model import catalog, tpu
+from dws.model.demand import Alternative
+from dws.model.errors import InvalidArgument
+from dws.model.piece import Piece
+from dws.model.resources import MachineShape
+from dws.model.topology import POD_LEVEL, Pool
+from dws.model.tpu import Generation, Topology
+
+VM_CHIPS: Final = 4
+"""Chips of each machine of a slice of more than one host, where hosts have more."""
+
+
+def wanted(alternative: Alternative) -> tuple[Generation, Topology] | None:
+    """The generation and the topology asked for, None for what is no slice.
+
+    Raises InvalidArgument, with the legal ones, for a topology or a name that is none.
+    """
+    accelerator = alternative.accelerator or _accelerator_of(alternative.shape)
+    named = tpu.named(accelerator)
+    if named is not None:
+        generation, topology = named
+        if not alternative.topology:
+            return named
+        asked = tpu.topology(generation, alternative.topology)
+        if asked.chips != topology.chips:
+            raise InvalidArgument(
+                f"topology: '{asked}' has {asked.chips} chips, '{accelerator}' has {topology.chips}",
+                field="topology",
+            )
+        return generation, asked
+    found = tpu.generation_of(catalog.canonical_accelerator(accelerator) or accelerator)
+    if found is not None and alternative.topology:
+        return found, tpu.topology(found, alternative.topology)
+    if alternative.topology:
+        raise InvalidArgument(
+            f"topology: '{alternative.topology}' goes with TPUs "
+            f"({', '.join(g.name for g in tpu.GENERATIONS)}), not with "
+            f"'{alternative.accelerator or alternative.shape}'",
+            field="topology",
+        )
+    if found is not None and not alternative.shape:
+        return found, tpu.of_size(found, alternative.count)
+    return None
+
+
+def number(alternative: Alternative) -> int:
+    """How many slices are asked for: a number of chips is one."""
+    is_told = alternative.topology or alternative.shape or tpu.named(alternative.accelerator)
+    return alternative.count if is_told else 1
+
+
+def in_pool(alternative: Alternative, pool: Pool) -> Topology | None:
+    """The topology of the slices asked for that a pool of pods would serve; None for what is no slice, for
+    what cannot be one, and for another type of chip."""
+    if not pool.topology:
+        return None
+    try:
+        found = wanted(alternative)
+    except InvalidArgument:
+        return None
+    if found is None or found[0].accelerator != pool.shape.accelerator:
+        return None
+    return found[1] if _vm_shape(alternative, found[1], pool) is not None else None
+
+
+def names_slice(alternative: Alternative) -> bool:
+    """True when nothing but a slice will do, legal or not."""
+    try:
+        return bool(alternative.topology or tpu.named(alternative.accelerator))
+    except InvalidArgument:
+        return True
+
+
+def vm_shape(alternative: Alternative, topology: Topology, pool: Pool) -> MachineShape:
+    """The shape of the machines of a slice in a pool that serves it."""
+    found = _vm_shape(alternative, topology, pool)
+    assert found is not None, f"pool {pool.name} serves {topology}"
+    return found
+
+
+def _vm_shape(alternative: Alternative, topology: Topology, pool: Pool) -> MachineShape | None:
+    """The machine asked for, or the documented one: one machine for what one host holds, else four chips
+    each; the pool's own where its hosts are handed out whole."""
+    per_host = pool.shape.accelerators
+    if topology.chips > per_host and topology.chips % per_host:
+        return None
+    fitting = [
+        s
+        for s in pool.shapes
+        if topology.chips % s.accelerators == 0
+        and (topology.chips >= per_host or s.accelerators == topology.chips)
+    ]
+    if alternative.shape:
+        return next((s for s in fitting if s.name == alternative.shape), None)
+    usual = topology.chips if topology.chips <= per_host else VM_CHIPS
+    return next((s for s in fitting if s.accelerators == usual), fitting[-1] if fitting else None)
+
+
+def pieces(alternative: Alternative, topology: Topology, pool: Pool) -> tuple[int, Piece]:
+    """How many pieces of which kind the slices asked for come to in a pool that serves them."""
+    count, per_host = number(alternative), pool.shape.accelerators
+    if topology.chips < per_host:
+        return count, Piece(size=topology.chips)
+    if topology.cubes > 1:
+        cube = Piece(
+            span=tpu.CUBE // per_host, size=pool.host_units, level=POD_LEVEL, together=topology.cubes
+        )
+        return count * topology.cubes, cube
+    return count, Piece(span=topology.chips // per_host, size=pool.host_units)
+
+
+def _accelerator_of(shape: str) -> str:
+    found = catalog.shape(shape)
+    return found.accelerator if found is not None else ""
