@@ -55,7 +55,7 @@ def lay_out(
     entry: Table, *, pool: str, levels: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[Domain, ...]]:
     """The pool's host names in line order and its domains, outermost level first."""
-    hosts = names(entry) if isnames(entry) else generated(pool, _counted(entry))
+    hosts = names(entry) if is_named(entry) else generated(pool, _counted(entry))
     place = {host: unit for unit, host in enumerate(hosts)}
     found: list[Domain] = []
     _lay_inside(entry, place, range(len(hosts)), levels, found)
@@ -80,17 +80,17 @@ def _counted(entry: Table) -> int:
 
 def names(entry: Table) -> tuple[str, ...]:
     """The host names listed under `hosts`."""
-    names = entry.texts("hosts")
-    if not 1 <= len(names) <= HOSTS_MAX:
-        entry.fail(f"a list of {len(names)} names must have between 1 and {HOSTS_MAX}", "hosts")
+    found = entry.texts("hosts")
+    if not 1 <= len(found) <= HOSTS_MAX:
+        entry.fail(f"a list of {len(found)} names must have between 1 and {HOSTS_MAX}", "hosts")
     seen: set[str] = set()
-    for index, name in enumerate(names):
+    for index, name in enumerate(found):
         if not _HOST.fullmatch(name):
             entry.fail(f"'{name}' is not a host name (letters, digits, '-', '_' and '.')", "hosts", index)
         if name in seen:
             entry.fail(f"host '{name}' is listed twice", "hosts", index)
         seen.add(name)
-    return names
+    return found
 
 
 def _lay_inside(

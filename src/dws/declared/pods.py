@@ -49,7 +49,9 @@ def lay_out(
             )
         named = dict(zip(sorted(places), given, strict=True))
         names = tuple(named[place] for place in places)
-    domains = [Domain(level=POD_LEVEL, name=f"pod{i + 1}", first=i * per_pod, size=per_pod) for i in range(pods)]
+    domains = [
+        Domain(level=POD_LEVEL, name=f"pod{i + 1}", first=i * per_pod, size=per_pod) for i in range(pods)
+    ]
     if generation.dimensions == 3:
         size = tpu.CUBE // per_host
         domains += [

@@ -32,7 +32,7 @@ from dws.model.request import (
 from dws.model.topology import Pool
 from dws.model.usage import UsageKind, UsageRecord
 from dws.model.work import WorkKind
-from dws.planner import advise
+from dws.planner import advise, slices
 
 KEYS_KEPT: Final = 8_192
 _UP = (InstanceState.RUNNING, InstanceState.EXITED)
@@ -282,6 +282,8 @@ def _replace(w: Write, request: CapacityRequest, lost: Instance) -> bool:
         return False
     within = request.demand.alternatives[grant.alternative].within
     pool = w.books.fleet.pool(grant.pool)
+    if slices.in_pool(request.demand.alternatives[grant.alternative], pool) is not None:
+        return False  # another host would not stand where this one did: a slice ends or moves as a whole
     gone = pool.units_at(lost.unit, lost.slots)
     units = advise.spare(
         w.books.snapshot(), w.policy, w.now, booking, gone, within=within, piece=Piece(size=len(gone))

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from dws.model.booking import Booking, OwnerKind, Part
 from dws.model.demand import Alternative, Demand
+from dws.model.errors import InvalidArgument
 from dws.model.time import Span
 from dws.model.topology import Pool
+from dws.planner import slices
 from dws.planner.calendar import PoolCalendar
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Advice, Reason, WindowOption, ZoneLoss
@@ -162,6 +164,7 @@ def grounds(
     instead_of: Booking | None = None,
 ) -> list[Ground]:
     """A ground for each pool that is of the kind asked for and large enough, in fleet order."""
+    _refuse_slices(alternative, snapshot)
     closed = {z.name for z in snapshot.fleet.zones if z.unavailable}
     found = []
     for candidate in candidates(Demand(alternatives=(alternative,)), snapshot.fleet):
@@ -174,6 +177,15 @@ def grounds(
         others, limit = _reserved_beside(snapshot, options, pool, instead_of)
         found.append(Ground(candidate=candidate, calendar=calendar, others=others, limit=limit))
     return found
+
+
+def _refuse_slices(alternative: Alternative, snapshot: FleetSnapshot) -> None:
+    """Hosts of a reservation are drawn one by one, so it cannot keep those of a slice together yet."""
+    if any(slices.in_pool(alternative, pool) for pool in snapshot.fleet.pools):
+        raise InvalidArgument(
+            "accelerators: TPU slices cannot be reserved yet; ask for them with a request",
+            field="accelerators",
+        )
 
 
 def share_left(

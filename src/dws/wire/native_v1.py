@@ -20,7 +20,8 @@ class Alternative(Wire, omit_defaults=True):
     """Either `machine` and `count` instances of it, or `accelerators` such as "h100:16".
 
     `duration` is "4h", "90m", "5400s" or seconds, or left out in a named reservation for until its end;
-    `locations` are zones or regions; `within` is a level such as "block".
+    `locations` are zones or regions; `within` is a level such as "block". With a `topology` such as "4x8"
+    it is so many TPU slices of that: "v5e:2" is two. The name of a slice, "v5p-128", says both.
     """
 
     duration: str | int = ""
@@ -29,6 +30,7 @@ class Alternative(Wire, omit_defaults=True):
     count: int = 0
     locations: list[str] = []
     within: str | None = None
+    topology: str = ""
 
 
 class Workload(Wire, omit_defaults=True):

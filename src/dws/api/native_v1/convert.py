@@ -92,6 +92,7 @@ def alternative(told: wire.Alternative, *, may_be_open: bool = False) -> Alterna
         accelerator=accelerator,
         locations=tuple(told.locations),
         within=told.within,
+        topology=told.topology,
     )
 
 
@@ -219,6 +220,7 @@ def wire_alternative(told: Alternative) -> wire.Alternative:
         count=told.count if told.shape else 0,
         locations=list(told.locations),
         within=told.within,
+        topology=told.topology,
     )
 
 

@@ -1,0 +1,106 @@
+"""Slices of TPU pods, declared in a fleet file, are planned as whole blocks of hosts."""
+
+from __future__ import annotations
+
+import pytest
+
+from dws.declared import fleetfile
+from dws.model.demand import Alternative, Demand
+from dws.model.errors import InvalidArgument
+from dws.model.topology import Fleet
+from dws.planner import admission, invariants
+from dws.planner.backfill import plan
+from dws.planner.options import PolicyOptions
+from dws.planner.plan import Start
+from dws.planner.snapshot import build
+from tests.build import NOW, H, a_request
+
+TEXT = """
+[[zones]]
+name = "z"
+[[pools]]
+name = "v5e"
+zone = "z"
+machine = "ct5lp-hightpu-8t"
+topology = "16x16"
+shared = true
+[[pools]]
+name = "v5p"
+zone = "z"
+machine = "ct5p-hightpu-4t"
+topology = "4x4x8"
+pods = 2
+"""
+
+
+def the_fleet() -> Fleet:
+    return fleetfile.parse(TEXT)
+
+
+def hosts_of(accelerator: str, count: int = 1, topology: str = "") -> list[str]:
+    fleet = the_fleet()
+    wanted = Alternative(accelerator=accelerator, count=count, topology=topology, duration_s=H)
+    seen = build(fleet, queue=[a_request(1, wanted)])
+    made = plan(seen, PolicyOptions(), NOW)
+    invariants.check(made, seen)
+    start = next(d for d in made.decisions if isinstance(d, Start))
+    pool = fleet.pool(start.placement.pool)
+    return [pool.hosts[pool.host_of(u)] for p in start.placement.parts for u in p.units]
+
+
+def test_a_pod_is_written_as_it_is_read() -> None:
+    """A fleet with pods changes when it is exported and applied again."""
+    fleet = the_fleet()
+    assert fleetfile.parse(fleetfile.dump(fleet)) == fleet
+    assert [len(p.hosts) for p in fleet.pools] == [32, 64]
+
+
+def test_hosts_are_named_row_by_row() -> None:
+    """The operator's names are put on the wrong hosts of the mesh."""
+    text = TEXT.replace('topology = "16x16"', 'topology = "4x8"\nhosts = ["a", "b", "c", "d"]')
+    fleet = fleetfile.parse(text)
+    assert fleet.pool("v5e").hosts == ("a", "c", "b", "d")
+    assert fleetfile.parse(fleetfile.dump(fleet)) == fleet
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "count", "topology", "hosts"),
+    [
+        ("v5litepod-1", 1, "", 1),
+        ("v5e", 1, "2x2", 1),
+        ("v5e", 1, "2x4", 1),
+        ("v5litepod-16", 1, "", 2),
+        ("v5e", 32, "", 4),
+        ("v5e", 2, "4x8", 8),
+        ("v5p-128", 1, "", 16),
+        ("v5p", 1, "2x2x4", 4),
+        ("v5p", 2, "4x4x8", 64),
+    ],
+)
+def test_a_slice_is_so_many_hosts(accelerator: str, count: int, topology: str, hosts: int) -> None:
+    """A slice gets fewer or more hosts than its topology has."""
+    assert len(set(hosts_of(accelerator, count, topology))) == hosts
+
+
+def test_a_slice_of_two_cubes_lies_in_one_pod() -> None:
+    """Cubes of different pods, which no optical switch joins, are handed out as one slice."""
+    assert len({host[:5] for host in hosts_of("v5p", 1, "4x4x8")}) == 1
+
+
+def test_a_4x4_is_a_square() -> None:
+    """The hosts of a slice are not neighbours."""
+    assert set(hosts_of("v5litepod-16")) == {"v5e-1-r00-c00", "v5e-1-r02-c00"}
+
+
+def test_j03_an_impossible_slice_is_refused_with_the_legal_ones() -> None:
+    """What can never be built is queued, or refused without a hint."""
+    for accelerator, topology, told in (
+        ("v5e", "3x3", "it has 1x1"),
+        ("v5e", "1x8", "of 8 chips it has 2x4"),
+        ("h100", "4x4", "goes with TPUs"),
+        ("v5p-100", "", "near are"),
+        ("v6e", "4x4", "no pod of this fleet"),
+    ):
+        wanted = Alternative(accelerator=accelerator, count=1, topology=topology, duration_s=H)
+        with pytest.raises(InvalidArgument, match=told):
+            admission.check(Demand(alternatives=(wanted,)), the_fleet(), PolicyOptions(), NOW)
