@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dws.declared import fleetfile
 from dws.declared.line import generated
-from dws.model.catalog import MACHINE_TYPES
+from dws.model.catalog import MACHINE_TYPES, fractions_of
 from dws.model.resources import MachineShape, Overheads
 from dws.model.topology import Domain, Fleet, Pool, Zone
 
@@ -21,6 +23,14 @@ CUSTOM = [
     MachineShape(name="e2-medium", vcpus=3, memory_gb=5),
 ]
 SHAPES = st.sampled_from([*CUSTOM, *(s for s in MACHINE_TYPES.values() if s.name != "e2-medium")])
+
+
+def _fractions(shape: MachineShape) -> list[tuple[MachineShape, ...]]:
+    """Ways to share a host of the shape."""
+    known = fractions_of(shape)
+    half = MachineShape(name="half", accelerator="mi300x", accelerators=2, vcpus=4, memory_gb=1)
+    own = [(half,)] if shape.accelerator == "mi300x" else []
+    return [*([known, known[:1], known[::-1]] if known else []), *own]
 
 
 @st.composite
@@ -46,10 +56,16 @@ def _pools(draw: st.DrawFn, name: str, zones: list[str]) -> Pool:
     hosts = draw(st.just(generated(name, count)) | own.map(tuple))
     levels = draw(st.sampled_from([("block", "subblock"), ("row", "rack", "shelf"), ("block",)]))
     domains = draw(_domains(range(len(hosts)), levels, set()))
+    shape = draw(SHAPES)
+    fractions = draw(st.sampled_from([(), *_fractions(shape)]))
+    each = shape.accelerators if fractions else 1
+    domains = [replace(d, first=d.first * each, size=d.size * each) for d in domains]
     return Pool(
         name=name,
         zone=draw(st.sampled_from(zones)),
-        shape=draw(SHAPES),
+        shape=shape,
+        host_units=each,
+        fractions=fractions,
         backend=draw(st.sampled_from(["simulated", "local", "slurm"])),
         hosts=hosts,
         domains=tuple(sorted(domains, key=lambda d: levels.index(d.level))),

@@ -173,6 +173,12 @@ def _pool(
         topology, hosts, domains = pods.lay_out(entry, pool=name, machine=shapes[machine])
     else:
         hosts, domains = line.lay_out(entry, pool=name, levels=levels)
+    if len(hosts) * host_units > line.HOSTS_MAX:
+        entry.fail(
+            f"{len(hosts)} shared hosts have {len(hosts) * host_units} accelerators; a pool may have "
+            f"{line.HOSTS_MAX}",
+            "hosts",
+        )
     if fractions:
         domains = tuple(
             replace(d, first=d.first * host_units, size=d.size * host_units) for d in domains

@@ -18,6 +18,7 @@ from dws.model.names import RequestId
 from dws.model.request import CapacityRequest, EndReason, RequestState
 from dws.model.reservation import Reservation, ReservationState
 from dws.model.time import Span, in_words
+from dws.model.topology import Pool
 from dws.model.work import WorkItem, WorkKind
 from dws.planner import windows as search
 from dws.planner.plan import Bind, Reason, WindowOption
@@ -144,7 +145,7 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
             facts={"until": until},
         )
         raise _no_room(reason, 0)
-    parts = _resized(reservation, booking, children, free, count, each)
+    parts = _resized(reservation, booking, children, free, count, calendar.pool)
     if count * each > booking.count or window.end > booking.span.end:
         _keep_to_the_share(w, booking, Span(w.now, window.end), count, each)
     return WindowOption(
@@ -186,28 +187,23 @@ def _resized(
     children: list[Booking],
     free: dict[int, int],
     count: int,
-    each: int,
+    pool: Pool,
 ) -> tuple[Part, ...]:
-    """The booking's parts for another number of machines, `each` so many units: what is used stays, what is
-    new is drawn later."""
+    """The booking's parts for another number of machines: what is used stays, what is new is drawn later."""
+    each, what = pool.piece_held(reservation.shape).units, pool.noun(reservation.shape)
     more = count * each - booking.count
     had = _by_cell(booking.parts)
     if more < 0:
         used = {u for b in children for u in b.units}
-        return _smaller(reservation, booking, used, -more, each)
+        return _smaller(reservation, booking, used, -more, each, what)
     parts = list(booking.parts)
     room_for = {c: max(0, n - had.get(c, 0)) // each for c, n in free.items()}
     spare = sum(room_for.values())
     if spare * each < more:
         reason = Reason(
             code="NO_ROOM",
-            text="{pool} has room for {spare} more {shape} until its end, {more} more were asked for",
-            facts={
-                "spare": spare,
-                "more": more // each,
-                "pool": booking.pool,
-                "shape": reservation.shape,
-            },
+            text=f"{{spare}} more {what} of {{pool}} are free until its end, {{more}} more were asked for",
+            facts={"spare": spare, "more": more // each, "pool": booking.pool},
         )
         raise _no_room(reason, booking.count // each + spare)
     for cell, room in room_for.items():
@@ -219,7 +215,7 @@ def _resized(
 
 
 def _smaller(
-    reservation: Reservation, booking: Booking, used: set[int], fewer: int, each: int
+    reservation: Reservation, booking: Booking, used: set[int], fewer: int, each: int, what: str
 ) -> tuple[Part, ...]:
     """Without `fewer` units, in whole machines of `each` so many: first those it still lacks, then unused
     ones, the last first."""
@@ -231,7 +227,7 @@ def _smaller(
     if lacking + len(unused) < fewer:
         busy = reservation.count - (lacking + len(unused)) // each
         raise FailedPrecondition(
-            f"count: {busy} of its {reservation.count} machines are in use; release what runs there first",
+            f"count: {busy} of its {reservation.count} {what} are in use; release what runs there first",
             field="count",
         )
     parts: list[Part] = []

@@ -179,6 +179,10 @@ class Pool:
         assert piece is not None, f"pool {self.name} does not serve '{shape}'"
         return piece
 
+    def noun(self, shape: str) -> str:
+        """What several machines of a shape are called here: hosts, or its name where these are shared."""
+        return shape if self.is_shared else "hosts"
+
     def accelerators_of(self, slots: int) -> int:
         """Accelerators of so many slots of a host, 0 slots being all of it."""
         return self.shape.accelerators * slots // self.host_units if slots else self.shape.accelerators

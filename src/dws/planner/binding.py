@@ -46,7 +46,7 @@ def collect(state: Pass) -> None:
         state.forget_idle()
         short = -(-_undrawn(parts) // piece.units)
         if parts != booking.parts or short != reservation.short or booking.stage is not Stage.LIVE:
-            what = "hosts" if piece == calendar.pool.whole else reservation.shape
+            what = calendar.pool.noun(reservation.shape)
             lacking = f"{short} of {reservation.count} {what} of pool {booking.pool} are not there"
             cause = lacking if short else ""
             state.decisions.append(

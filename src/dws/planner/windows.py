@@ -291,7 +291,8 @@ def _why_none(
     snapshot: FleetSnapshot, candidate: Candidate, ground: Ground | None, search: Search
 ) -> Reason:
     pool = candidate.pool
-    facts: dict[str, int | str] = {"pool": pool.name, "need": candidate.count, "total": len(pool.hosts)}
+    what, total = pool.noun(candidate.shape), _most(candidate, None)
+    facts: dict[str, int | str] = {"pool": pool.name, "need": candidate.count, "total": total}
     zone = snapshot.fleet.zone(pool.zone)
     closed = pool.unavailable or (zone.unavailable if zone is not None else "")
     if closed:
@@ -303,45 +304,52 @@ def _why_none(
     if ground is None:
         return Reason(
             code="NEVER_FITS",
-            text="needs {need} hosts; the largest {level} of {pool} has {most}",
+            text=f"needs {{need}} {what}; the largest {{level}} of {{pool}} has {{most}}",
             facts={
                 **facts,
                 "level": candidate.within or "pool",
-                "most": pool.largest_group(candidate.within),
+                "most": _most(candidate, candidate.within),
             },
         )
-    if candidate.count > ground.limit:
+    if candidate.units > ground.limit:
         return Reason(
             code="CALENDAR_SHARE",
-            text="needs {need} hosts; reservations may take {limit} of the {total} of {pool}",
-            facts={**facts, "limit": ground.limit},
+            text=f"needs {{need}} {what}; reservations may take {{limit}} of the {{total}} of {{pool}}",
+            facts={**facts, "limit": ground.limit // candidate.piece.units},
         )
     span = Span(search.start_from, search.start_from + search.min_s)
-    return _why_not(ground, span, len(pool.hosts))
+    return _why_not(ground, span)
 
 
-def _why_not(ground: Ground, span: Span, total: int) -> Reason:
+def _most(candidate: Candidate, within: str | None) -> int:
+    """How many machines of its shape the largest domain of a level has, when empty."""
+    return candidate.pool.largest(within, candidate.piece)
+
+
+def _why_not(ground: Ground, span: Span) -> Reason:
     """What is missing for a window, with the reservation or promise that is in the way."""
     most = ground.most_free(span)
     blocking = ground.longest(span.start, span.length_s)
     facts: dict[str, int | str] = {
         "pool": ground.pool.name,
         "need": ground.candidate.count,
-        "total": total,
+        "total": _most(ground.candidate, None),
         "most": most,
         "start": span.start,
         "end": span.end,
     }
+    what = ground.pool.noun(ground.candidate.shape)
     if blocking is None:
         return Reason(
             code="NO_ROOM",
-            text="needs {need} hosts; {pool} has {most} of {total} free from {start:time} until {end:time}",
+            text=f"needs {{need}} {what}; {{pool}} has {{most}} of {{total}} free from {{start:time}} until "
+            "{end:time}",
             facts=facts,
         )
     return Reason(
         code="NO_ROOM",
-        text="needs {need} hosts; {pool} has {most} of {total} free for the whole window, and {need} only "
-        "from {start:time} until {until:time}",
+        text=f"needs {{need}} {what}; {{pool}} has {{most}} of {{total}} free for the whole window, and "
+        "{need} only from {start:time} until {until:time}",
         facts={**facts, "until": blocking[0].end},
     )
 

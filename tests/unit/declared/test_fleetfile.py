@@ -195,3 +195,62 @@ def test_dump_refuses_what_the_file_cannot_say() -> None:
     pool = replace(fleet.pools[0], domains=astray)
     with pytest.raises(InvalidArgument, match="outside every domain"):
         fleetfile.dump(replace(fleet, pools=(pool,)))
+
+
+SHARED = """\
+[shapes.half]
+accelerator = "h100"
+accelerators = 4
+vcpus = 900
+[[zones]]
+name = "z"
+[[pools]]
+name = "p"
+zone = "z"
+machine = "a3-highgpu-8g"
+hosts = 4
+WAY
+[[pools.blocks]]
+name = "b1"
+hosts = 2
+"""
+
+
+def test_a_pool_is_shared_by_the_fractions_of_its_machine() -> None:
+    """A person who says that hosts are shared would have to know how many accelerators they have."""
+    (pool,) = fleetfile.parse(SHARED.replace("WAY", "shared = true")).pools
+    assert [f.name for f in pool.fractions] == ["a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g"]
+    assert (pool.host_units, pool.size) == (8, 32)
+    assert pool.domains == (Domain(level="block", name="b1", first=0, size=16),)
+    (listed,) = fleetfile.parse(SHARED.replace("WAY", 'fractions = ["a3-highgpu-2g"]')).pools
+    assert [s.name for s in listed.shapes] == ["a3-highgpu-2g", "a3-highgpu-8g"]
+    (whole,) = fleetfile.parse(SHARED.replace("WAY", "shared = false")).pools
+    assert not whole.is_shared
+
+
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [
+        ("shared = 1", "true or false"),
+        ("fractions = []", "at least one"),
+        ('fractions = ["a3-highgpu-3g"]', "did you mean"),
+        ('fractions = ["a2-highgpu-1g"]', "no fraction of 'a3-highgpu-8g'"),
+        ('fractions = ["a3-highgpu-8g"]', "the whole machine has 8"),
+        ('fractions = ["half"]', "900 vCPUs, its share of the machine is 104"),
+        ('fractions = ["a3-highgpu-1g", "a3-highgpu-1g"]', "twice"),
+        ('shared = false\nfractions = ["a3-highgpu-1g"]', "'shared'"),
+    ],
+)
+def test_what_is_no_fraction_is_refused_with_its_line(way: str, told: str) -> None:
+    """Accelerators, CPUs or memory of a host could be promised twice."""
+    with pytest.raises(InvalidArgument) as refused:
+        fleetfile.parse(SHARED.replace("WAY", way))
+    assert told in refused.value.message and refused.value.message.startswith("fleet.toml:1")
+
+
+def test_a_shared_pool_keeps_within_what_a_pool_may_have() -> None:
+    """A slip of the pen could make the planner hold millions of accelerators."""
+    with pytest.raises(InvalidArgument, match="65536"):
+        fleetfile.parse(SHARED.replace("WAY", "shared = true").replace("hosts = 4", "hosts = 9000"))
+    with pytest.raises(InvalidArgument, match="knows no fraction"):
+        fleetfile.parse(SHARED.replace("WAY", "shared = true").replace("a3-highgpu-8g", "e2-medium"))
