@@ -14,6 +14,7 @@ from dws.api.auth import load_or_create_token
 from dws.api.http import create_app
 from dws.api.server import Server
 from dws.bootstrap import Settings, System, open_system
+from dws.planner.options import DEFAULT_POLICY, PolicyOptions
 from dws.telemetry.metrics import EngineMetrics
 from tests.conformance.compute.answers import Checked
 
@@ -100,12 +101,19 @@ class Served:
         return self.engine.last_seq()
 
 
-def open_world(folder: Path, metrics: EngineMetrics | None = None) -> System:
+def open_world(
+    folder: Path, metrics: EngineMetrics | None = None, policy: PolicyOptions = DEFAULT_POLICY
+) -> System:
     """The engine over the small fleet, Monday at nine."""
     fleet = folder / "fleet.toml"
     fleet.write_text(FLEET)
     settings = Settings(
-        db="memory:", state_dir=folder / "state", fleet=str(fleet), clock="virtual", start=MONDAY_9
+        db="memory:",
+        state_dir=folder / "state",
+        fleet=str(fleet),
+        clock="virtual",
+        start=MONDAY_9,
+        policy=policy,
     )
     system = open_system(settings, meters=metrics)
     system.start()
@@ -113,11 +121,13 @@ def open_world(folder: Path, metrics: EngineMetrics | None = None) -> System:
 
 
 @contextmanager
-def serving(folder: Path, system: System | None = None, /, **options: Any) -> Iterator[Served]:
-    """A server on a free port for as long as the block lasts. Fails at its end when an answer at the Compute
-    door was not one its clients can read."""
+def serving(
+    folder: Path, system: System | None = None, /, *, policy: PolicyOptions = DEFAULT_POLICY, **options: Any
+) -> Iterator[Served]:
+    """A server on a free port for as long as the block lasts, over `system` or the small fleet under `policy`.
+    Fails at its end when an answer at the Compute door was not one its clients can read."""
     metrics = EngineMetrics()
-    system = system or open_world(folder, metrics)
+    system = system or open_world(folder, metrics, policy)
     app = create_app(system, metrics=metrics, **options)
     batches = app.router.default
     batches._app = checked = Checked(batches._app)

@@ -30,6 +30,11 @@ class PolicyOptions:
     instances unseen for `unreachable_grace_s` are given up for lost. Records of finished requests and
     their events are kept `retention_s`.
 
+    Instances and groups of the Compute door: an instance by itself waits for capacity `instance_wait_min_s` …
+    `instance_wait_max_s`, or not at all; a group has at most `group_size_max` instances, `resize_by_max` of
+    them from one resize request; of these a project has `open_resize_requests_max` waiting in one region
+    (0: no limit).
+
     Calendar: a reservation starts at most `calendar_horizon_s` and at least `reservation_notice_s` ahead,
     and lasts `reservation_min_s` … `reservation_max_s`, or exactly one of `reservation_lengths_s` where
     there are any. It can be changed and cancelled until `reservation_lock_s` before its start (at the latest
@@ -67,6 +72,12 @@ class PolicyOptions:
     overrun_step_s: int = MINUTE
     retention_s: int = 30 * DAY
 
+    instance_wait_min_s: int = 1
+    instance_wait_max_s: int = 365 * DAY
+    group_size_max: int = 4096
+    resize_by_max: int = 4096
+    open_resize_requests_max: int = 0
+
     calendar_horizon_s: int = 56 * DAY
     reservation_min_s: int = MINUTE
     reservation_max_s: int = 90 * DAY
@@ -88,6 +99,10 @@ class PolicyOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.run_duration_min_s <= self.run_duration_max_s:
             raise ValueError("run_duration_min_s must lie between 1 and run_duration_max_s")
+        if not 1 <= self.instance_wait_min_s <= self.instance_wait_max_s:
+            raise ValueError("instance_wait_min_s must lie between 1 and instance_wait_max_s")
+        if self.group_size_max < 1 or self.resize_by_max < 1:
+            raise ValueError("group_size_max and resize_by_max must be at least 1")
         if self.promise_slack < 0:
             raise ValueError("promise_slack must not be negative")
         if self.retry_backoff_s < 1:
@@ -107,6 +122,12 @@ PRESETS: Final[Mapping[str, PolicyOptions]] = MappingProxyType(
         "google": PolicyOptions(
             run_duration_min_s=10 * MINUTE,
             never_fits="wait",
+            retention_s=14 * DAY,
+            instance_wait_min_s=90,
+            instance_wait_max_s=2 * HOUR,
+            group_size_max=2_000,
+            resize_by_max=1_000,
+            open_resize_requests_max=100,
             calendar_horizon_s=60 * DAY,
             reservation_min_s=DAY,
             reservation_notice_s=87 * HOUR,

@@ -75,7 +75,7 @@ def test_what_cannot_start_fails_its_operation(fresh: Served) -> None:
     ("scheduling", "more", "words"),
     [
         ({"provisioningModel": "FLEX_START"}, {}, "resource.scheduling.maxRunDuration"),
-        (FLEX, {"params": {"requestValidForDuration": {"seconds": 30}}}, "0, or 90 to 7200"),
+        (FLEX, {"params": {"requestValidForDuration": {"seconds": -1}}}, "0, or between 1 second and 365 d"),
         ({}, {"machineType": "zones/us-central1-a/machineTypes/n9"}, "'n9' does not exist"),
         (FLEX, {"reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION"}}, "reservation"),
     ],

@@ -142,8 +142,8 @@ def test_cancel_while_it_waits_and_never_after(fresh: Served) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"resizeBy": 0}, "between 1 and 1000"),
-        ({"resizeBy": 1001}, "between 1 and 1000"),
+        ({"resizeBy": 0}, "between 1 and 4096"),
+        ({"resizeBy": 4097}, "between 1 and 4096"),
         ({"resizeBy": 2, "instances": [{"name": "a"}]}, "exactly one of resizeBy and instances"),
         ({"instances": [{"name": "a"}, {"name": "a"}]}, "given twice"),
         ({"instances": []}, "exactly one of resizeBy and instances"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, group_members, group_size, groups, operations, vm
+from dws.api.compute_v1 import documents, group_members, group_size, groups, limits, operations, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import Form, anything, boolean, invalid, many, required, text, words
 from dws.api.compute_v1.group_members import COMING, Member
@@ -115,7 +115,7 @@ def create(call: Called) -> dict[str, Any]:
     def work(w: Write) -> operations.Change:
         group = groups.find(w.tx, call)
         there = group_members.members(w.tx, group)
-        group_size.check_size(len(there) + len(names))
+        limits.check_size(w.policy, len(there) + len(names))
         group_size.check_sized_by_hand(w.tx, group)
         if group_size.is_bulk(group):
             if group_members.target_size(there):

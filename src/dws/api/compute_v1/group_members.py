@@ -26,7 +26,6 @@ from dws.model.request import CapacityRequest, RequestState
 
 LINK: Final = "compute.groupRequest"
 RESIZE_REQUEST: Final = "compute.resizeRequest"
-INSTANCES_MAX: Final = 1_000
 COMING: Final = frozenset({"PENDING", "PROVISIONING", "STAGING"})
 _ALPHABET: Final = "0123456789bcdfghjklmnpqrstvwxz"
 

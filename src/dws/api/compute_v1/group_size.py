@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from dws.api.compute_v1 import documents, group_members, templates
+from dws.api.compute_v1 import documents, group_members, limits, templates
 from dws.api.compute_v1.documents import Called
 from dws.api.compute_v1.forms import invalid
 from dws.api.compute_v1.group_members import COMING, RESIZE_REQUEST, Member
@@ -14,8 +13,6 @@ from dws.engine.write import Write
 from dws.model.document import Document
 from dws.model.errors import FailedPrecondition, InvalidArgument
 from dws.model.request import RequestState
-
-SIZE_MAX: Final = 2_000
 
 
 def is_bulk(group: Document) -> bool:
@@ -35,28 +32,20 @@ def resize_requests_of(group: Document) -> DocumentQuery:
     return DocumentQuery(kind=RESIZE_REQUEST, project=group.project, scope=group.scope, parent=group.name)
 
 
-def check_takes_resize_requests(reader: Reader, group: Document, count: int) -> None:
-    """Raises InvalidArgument when a group cannot grow by a resize request of that size."""
+def check_takes_resize_requests(w: Write, group: Document, count: int) -> None:
+    """Raises InvalidArgument when a group cannot grow by a resize request of that size, QuotaExceeded when
+    too many of its project's wait."""
     if is_bulk(group):
         raise InvalidArgument(
             "Resize requests are not supported in a group whose target size policy mode is BULK.",
             field="resource.name",
         )
-    if model(reader, group) == "SPOT":
+    if model(w.tx, group) == "SPOT":
         raise InvalidArgument(
             "Resize requests are not supported with provisioning model SPOT.", field="resource.name"
         )
-    check_size(group_members.target_size(group_members.members(reader, group)) + count)
-
-
-def check_size(size: int) -> None:
-    """Raises InvalidArgument when a group would be larger than a group may be."""
-    if size > SIZE_MAX:
-        raise InvalidArgument(
-            f"Exceeded limit 'MAX_INSTANCES_IN_INSTANCE_GROUP': {size} instances, the limit is {SIZE_MAX}.",
-            field="resource.targetSize",
-            reason="limitExceeded",
-        )
+    limits.check_size(w.policy, group_members.target_size(group_members.members(w.tx, group)) + count)
+    limits.check_open_resize_requests(w, group)
 
 
 def check_sized_by_hand(reader: Reader, group: Document) -> None:
@@ -87,7 +76,7 @@ def set_size(w: Write, call: Called, group: Document, size: int) -> None:
     FailedPrecondition."""
     if size < 0:
         raise invalid("targetSize", size)
-    check_size(size)
+    limits.check_size(w.policy, size)
     there = [m for m in group_members.members(w.tx, group) if m.status != "STOPPING"]
     if size == len(there):
         return

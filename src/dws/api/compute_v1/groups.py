@@ -78,7 +78,7 @@ _ACTIONS: Final = (
 class SizeQuery(Query):
     """How large a group is to be."""
 
-    size: Annotated[int, Meta(ge=0, le=group_size.SIZE_MAX, description="So many instances.")]
+    size: Annotated[int, Meta(ge=0, description="So many instances.")]
 
 
 def find(reader: Reader, call: Called) -> Document:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import boot, documents, operations, templates, vm
+from dws.api.compute_v1 import boot, documents, limits, operations, templates, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import invalid, required, seconds
 from dws.api.compute_v1.instance_forms import INSTANCE
@@ -22,10 +22,10 @@ from dws.model.document import Document
 from dws.model.errors import FailedPrecondition
 from dws.model.names import derive_name
 from dws.model.request import CapacityRequest
+from dws.planner.options import PolicyOptions
 
 FLEX_WAIT_S: Final = 90
-FLEX_WAIT_MIN_S: Final = 90
-FLEX_WAIT_MAX_S: Final = 7_200
+"""How long a FLEX_START instance waits whose owner does not say."""
 NOW_S: Final = 2
 """How long what must start now may take to: the planner's next look lies within it."""
 
@@ -107,22 +107,19 @@ def demand_of(call: Called, properties: dict[str, Any], zone: str) -> tuple[Dema
         raise invalid(
             "scheduling.terminationTime", scheduling["terminationTime"], "Say maxRunDuration instead."
         )
-    if run_s is not None and run_s < 1:
-        raise invalid("scheduling.maxRunDuration.seconds", run_s, "At least 1 second is needed.")
+    limits.check_run(call.engine.policy, run_s, "scheduling.maxRunDuration")
     one = Alternative(shape=shape, count=1, duration_s=run_s or OPEN_ENDED_S, locations=(zone,))
-    return Demand(alternatives=(one,)), _wait(properties) if flex else NOW_S
+    return Demand(alternatives=(one,)), _wait(call.engine.policy, properties) if flex else NOW_S
 
 
-def _wait(properties: dict[str, Any]) -> int:
+def _wait(policy: PolicyOptions, properties: dict[str, Any]) -> int:
     """How long a FLEX_START instance may wait, in seconds. Raises InvalidArgument."""
     asked = properties.get("params", {}).get("requestValidForDuration")
     asked = asked or properties.get("scheduling", {}).get("requestValidForDuration")
     wait_s = seconds(asked)
     if wait_s is None:
         return FLEX_WAIT_S
-    if wait_s and not FLEX_WAIT_MIN_S <= wait_s <= FLEX_WAIT_MAX_S:
-        why = f"It must be 0, or {FLEX_WAIT_MIN_S} to {FLEX_WAIT_MAX_S} seconds."
-        raise invalid("params.requestValidForDuration", wait_s, why)
+    limits.check_wait(policy, wait_s, "params.requestValidForDuration")
     return wait_s or NOW_S
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, group_members, group_size, groups, operations, vm
+from dws.api.compute_v1 import documents, group_members, group_size, groups, limits, operations, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import DURATION, OUTPUT_ONLY, Form, int32, invalid, many, seconds, text
 from dws.api.compute_v1.group_members import RESIZE_REQUEST as KIND
@@ -21,7 +21,6 @@ from dws.engine.write import Write
 from dws.model.document import Document
 from dws.model.errors import InvalidArgument
 from dws.model.request import CapacityRequest, RequestState
-from dws.planner.options import PolicyOptions
 from dws.wire.timefmt import format_instant
 
 FORM: Final = Form(
@@ -56,14 +55,15 @@ def insert(call: Called) -> dict[str, Any]:
     names = [check_resource_name(each.get("name"), "resource.instances.name") for each in told]
     count = _count(body, names)
     run_s = seconds(body.get("requestedRunDuration"))
-    check_run(call.engine.policy, run_s)
+    limits.check_resize_by(call.engine.policy, count)
+    limits.check_run(call.engine.policy, run_s, "requestedRunDuration")
 
     def work(w: Write) -> operations.Change:
         group = groups.find(w.tx, call)
         path = f"{group_members.path_of(group)}/resizeRequests/{name}"
         if w.tx.document_named(KIND, group.project, group.scope, name, group.name) is not None:
             raise scope_of(call).exists(path)
-        group_size.check_takes_resize_requests(w.tx, group, count)
+        group_size.check_takes_resize_requests(w, group, count)
         request = group_members.ask(w, call, group, count=count, names=names, run_s=run_s)
         documents.keep(
             w,
@@ -89,17 +89,7 @@ def _count(body: dict[str, Any], names: list[str]) -> int:
         )
     if len(set(names)) != len(names):
         raise invalid("instances", names, "A name is given twice.")
-    count = int(body.get("resizeBy", body.get("count", len(names))))
-    if not 1 <= count <= group_members.INSTANCES_MAX:
-        raise invalid("resizeBy", count, f"It must lie between 1 and {group_members.INSTANCES_MAX}.")
-    return count
-
-
-def check_run(policy: PolicyOptions, run_s: int | None, path: str = "requestedRunDuration") -> None:
-    """Raises InvalidArgument when a run is shorter or longer than the owner of the fleet allows."""
-    least, most = policy.run_duration_min_s, policy.run_duration_max_s
-    if run_s is not None and not least <= run_s <= most:
-        raise invalid(f"{path}.seconds", run_s, f"It must lie between {least} and {most} seconds.")
+    return int(body.get("resizeBy", body.get("count", len(names))))
 
 
 def _found(call: Called, reader: Reader) -> tuple[Document, CapacityRequest | None]:
