@@ -132,7 +132,7 @@ def page_of(call: Call[None, ListQuery], path: str, items: Sequence[dict[str, An
     start = int(str(pages.open(query.page_token, *bound)[0])) if query.page_token else 0
     found = [item for item in items if wanted(item)]
     if query.order_by == NEWEST_FIRST:
-        found.sort(key=lambda item: (item.get("creationTimestamp", ""), item["id"]), reverse=True)
+        found.sort(key=lambda item: (item.get("creationTimestamp", ""), item.get("id", "")), reverse=True)
     size = query.max_results or lists.RESULTS_MAX
     token = pages.seal([start + size], *bound) if len(found) > start + size else ""
     return found[start : start + size], token
