@@ -79,6 +79,7 @@ def test_a_request_is_told_in_full() -> None:
             "address": "10.0.0.4",
             "exitCode": 3,
             "note": "said no",
+            "slots": [],
         }
     ]
 

@@ -39,6 +39,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "dws.maintenance.plan": {"name": "m", "hosts": ["a3-0001"], "start": "in 1h", "duration": "1h"},
     "dws.fleet.apply": {"toml": ""},
     "dws.fleet.changeHosts": {"hosts": ["a3-0001"], "state": "DOWN"},
+    "dws.fleet.defrag": {"wanted": {"accelerators": "h100:16"}},
     "dws.clock.advance": {"by": "1h"},
     "dws.backup": {"path": "/nonexistent/copy.db"},
 }
@@ -53,6 +54,7 @@ NEEDED = {
     "dws.maintenance.plan": "hosts",
     "dws.fleet.apply": "toml",
     "dws.fleet.changeHosts": "hosts",
+    "dws.fleet.defrag": "wanted",
     "dws.clock.advance": "by",
     "dws.backup": "path",
 }
@@ -116,9 +118,10 @@ def test_an_unknown_field_is_named(served: Served, method_id: str) -> None:
 @pytest.mark.parametrize("method_id", WITH_BODY)
 def test_a_wrong_type_is_named(served: Served, method_id: str) -> None:
     """A wrong type would be an internal error."""
-    field = next(iter(BODIES[method_id]))
+    field, right = next(iter(BODIES[method_id].items()))
+    wrong = [1.5] if isinstance(right, dict) else {"no": 1.5}
     with Unchanged(served):
-        answer = send(served, method_id, json=BODIES[method_id] | {field: {"no": 1.5}})
+        answer = send(served, method_id, json=BODIES[method_id] | {field: wrong})
     refused(answer, 400, "wrongType", field)
 
 

@@ -154,7 +154,7 @@ def test_e12_growing_is_refused_whole_and_says_how_much_is_possible() -> None:
     world.reserve("a", hosts=2, start=MONDAY_9, hours=5)
     world.submit("other", hosts=1, hours=8)
     before = world.everything()
-    with pytest.raises(NoRoom, match="h100 has room for 1 more a3-highgpu-8g until its end, 2 more"):
+    with pytest.raises(NoRoom, match="1 more hosts of h100 are free until its end, 2 more"):
         world.amend_reservation("a", count=4)
     assert world.everything() == before
     grown = world.amend_reservation("a", count=3)
@@ -260,7 +260,7 @@ def test_e16_a_part_can_be_given_back_and_what_is_used_stays() -> None:
     world.reserve("a", hosts=4, start=MONDAY_9, hours=10)
     world.submit("in-a", hosts=2, hours=9, reservation="a")
     world.submit("next", hosts=2, hours=1)
-    with pytest.raises(FailedPrecondition, match="2 of its 4 machines are in use"):
+    with pytest.raises(FailedPrecondition, match="2 of its 4 hosts are in use"):
         world.amend_reservation("a", count=1)
     world.amend_reservation("a", count=2)
     assert world.state("in-a") is RequestState.ACTIVE

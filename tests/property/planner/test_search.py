@@ -88,8 +88,11 @@ def test_compiled_equals_interpreted() -> None:
         count, length, within, after, before = a_question(rng, world)
         offsets, cells = calendar._cells_of(within)
         held = np.array([rng.randint(0, 1) for _ in world.pool.cells], dtype=np.int64)
-        args = (calendar._times, calendar._free, calendar._rows, offsets, cells, held)
-        rest = (rng.randint(1, 2), rng.randint(1, 2), count, length, after, before)
+        inner = np.array([rng.randint(-1, 1) for _ in world.pool.cells], dtype=np.int64)
+        together = rng.randint(1, 2)
+        piece = (rng.randint(1, 2), rng.randint(1, 2), together, rng.choice((0, together, 3)))
+        args = (calendar._times, calendar._free, calendar._rows, offsets, cells, held, inner)
+        rest = (*piece, count, length, after, before)
         compiled = kernels.earliest(*args, *rest)
         interpreted = kernels.earliest.py_func(*args, *rest)  # type: ignore[attr-defined]
         assert tuple(compiled) == tuple(interpreted)
