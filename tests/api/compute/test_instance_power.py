@@ -9,6 +9,7 @@ import pytest
 
 from dws.engine.ports import RequestQuery
 from dws.model.access import SYSTEM
+from dws.model.request import RequestState
 from tests.api.compute.test_instances import FLEX, VMS, ZONE, insert
 from tests.api.served import MONDAY_9, Served
 from tests.conformance.compute.schema import faults
@@ -211,6 +212,26 @@ def test_the_next_run_is_as_it_is_told_to_be(fresh: Served) -> None:
     again = vm(fresh, "v1")
     assert again["scheduling"]["provisioningModel"] == "FLEX_START"
     assert again["resourceStatus"]["scheduling"]["terminationTimestamp"] == "2027-01-11T11:05:00Z"
+
+
+def test_a_stopped_instance_starts_as_another_machine(fresh: Served) -> None:
+    """A larger machine would take a new instance, or the old type would be started again."""
+    vms = VMS.replace("us-central1-a", "us-central1-b")
+    body = {"name": "v1", "machineType": "zones/us-central1-b/machineTypes/e2-medium"}
+    assert fresh.owner.post(vms, json=body).status_code == 200
+    fresh.advance("1m")
+    wanted = {"machineType": "zones/us-central1-b/machineTypes/a2-highgpu-8g"}
+    assert fresh.owner.post(f"{vms}/v1/setMachineType", json=wanted).status_code == 400
+    fresh.owner.post(f"{vms}/v1/stop")
+    fresh.advance("1m")
+    assert fresh.owner.post(f"{vms}/v1/setMachineType", json=wanted).status_code == 200
+    fresh.owner.post(f"{vms}/v1/start")
+    fresh.advance("1m")
+    again = fresh.owner.get(f"{vms}/v1").json()
+    assert (again["status"], again["machineType"].rpartition("/")[2]) == ("RUNNING", "a2-highgpu-8g")
+    (request,) = fresh.engine.list_requests(SYSTEM, RequestQuery(states=(RequestState.ACTIVE,))).items
+    assert request.request.grant is not None
+    assert request.request.grant.pool == "a2"
 
 
 def test_a_protected_instance_is_not_deleted(fresh: Served) -> None:
