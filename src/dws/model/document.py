@@ -8,9 +8,12 @@ request or reservation itself, so that the two can never disagree.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from dws.model.names import DocumentId
+
+WITH_REQUEST: Final = -1
+"""When a document is over that is over with its request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +25,8 @@ class Document:
     One name is used once per kind, project, scope and parent. `body` is what the client said, JSON values
     only. `request` and `rank` say which request, and which instance of it, it stands for (0: none);
     `reservation` which reservation. `ended_at` is when it became a thing of the past, 0 until then: from
-    there its time to be forgotten is counted.
+    there its time to be forgotten is counted. One that is over `WITH_REQUEST` is forgotten with the record of
+    its request.
     """
 
     id: DocumentId

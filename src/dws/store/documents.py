@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 
 from dws.engine.ports import DocumentQuery
-from dws.model.document import Document
+from dws.model.document import WITH_REQUEST, Document
 
 Place = tuple[str, str, str]
 
@@ -70,6 +70,11 @@ class DocumentRegister:
     def ended_before(self, instant: int) -> list[Document]:
         """Those that ended before `instant`."""
         return [d for d in self._rows.values() if 0 < d.ended_at < instant]
+
+    def over_with(self, request: int) -> list[Document]:
+        """Those that are over with that request."""
+        rows = (self._rows[i] for i in self._of_request.get(request, ()))
+        return [d for d in rows if d.ended_at == WITH_REQUEST]
 
 
 def _place(document: Document) -> Place:

@@ -20,6 +20,7 @@ from sqlalchemy import (
     update,
 )
 
+from dws.model.document import WITH_REQUEST
 from dws.model.events import SubjectKind
 from dws.model.request import RequestState
 from dws.model.reservation import ReservationState
@@ -158,5 +159,10 @@ FORGET = tuple(
         delete(reservation).where(reservation.c.id == _GONE, literal(SubjectKind.RESERVATION.value) == _KIND),
         delete(series).where(series.c.id == _GONE, literal(SubjectKind.SERIES.value) == _KIND),
         delete(document).where(document.c.id == _GONE, literal(SubjectKind.DOCUMENT.value) == _KIND),
+        delete(document).where(
+            document.c.request == _GONE,
+            document.c.ended_at == literal(WITH_REQUEST),
+            literal(SubjectKind.REQUEST.value) == _KIND,
+        ),
     )
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dws.engine.ports import DocumentQuery
 from tests.api.compute.test_resize_requests import (
     FLEX,
     IGM,
@@ -170,3 +171,86 @@ def test_instances_of_a_plain_group_stay_until_they_are_given_back(fresh: Served
     assert fresh.owner.post(f"{group}/resize?size=0").status_code == 200
     fresh.advance("5m")
     assert managed(fresh, group) == []
+
+
+STOPS = {
+    "machineType": "a3-highgpu-8g",
+    "scheduling": {"maxRunDuration": {"seconds": "7200"}, "instanceTerminationAction": "STOP"},
+}
+
+
+def test_instances_of_a_group_stop_at_the_end_where_their_template_says_so(fresh: Served) -> None:
+    """What their owner wanted to find stopped would be gone; or still hold machines that others wait for."""
+    group = make_group(fresh, properties=STOPS)
+    ask(fresh, group)
+    fresh.advance("3h")
+    assert [m["instanceStatus"] for m in managed(fresh, group)] == ["TERMINATED"] * 2
+    found = get(fresh, group, IGM)
+    assert (found["targetSize"], found["status"]["isStable"]) == (2, True)
+    fresh.submit("all", alternatives=[{"accelerators": "h100:32", "duration": "1h"}])
+    assert fresh.get("all")["state"] == "ACTIVE" or fresh.get("all")["state"] == "PROVISIONING"
+    first, second = managed(fresh, group)
+    assert fresh.owner.post(f"{group}/deleteInstances", json={"instances": [first["instance"]]}).is_success
+    assert managed(fresh, group) == [second]
+    assert fresh.owner.delete(group).is_success
+    assert get(fresh, f"{ZONE}/instances")["items"] == []
+
+
+def test_flex_start_instances_of_a_group_cannot_stop(fresh: Served) -> None:
+    """The public service deletes them; a template that says otherwise would be believed."""
+    scheduling = FLEX["scheduling"] | {"instanceTerminationAction": "STOP"}  # type: ignore[operator]
+    fresh.owner.post(TEMPLATES, json={"name": "t", "properties": FLEX | {"scheduling": scheduling}})
+    body = {"name": "g", "instanceTemplate": "global/instanceTemplates/t"}
+    refused = fresh.owner.post(f"{ZONE}/instanceGroupManagers", json=body)
+    assert (refused.status_code, "instanceTerminationAction DELETE" in refused.text) == (400, True)
+
+
+def test_an_instance_of_a_group_can_be_deleted_like_any_other(fresh: Served) -> None:
+    """`gcloud compute instances delete` would be refused for it; or the group would want it back."""
+    group = make_group(fresh)
+    ask(fresh, group)
+    fresh.advance("10m")
+    first, second = managed(fresh, group)
+    assert fresh.owner.delete(f"{ZONE}/instances/{first['name']}").json()["operationType"] == "delete"
+    fresh.advance("5m")
+    assert (managed(fresh, group), get(fresh, group)["targetSize"]) == ([second], 1)
+    ask(fresh, group, "r2", resizeBy=3)
+    fresh.advance("5m")
+    assert get(fresh, f"{group}/resizeRequests/r2")["state"] == "SUCCEEDED"
+
+
+def test_instances_of_a_regional_group_are_listed_in_their_zone(fresh: Served) -> None:
+    """`gcloud compute instances list` would leave out what its owner pays for."""
+    group = make_group(fresh, REGION)
+    ask(fresh, group, resizeBy=3)
+    fresh.advance("10m")
+    fresh.owner.post(
+        f"{ZONE}/instances", json={"name": "z", "machineType": "zones/us-central1-a/machineTypes/a3-highgpu-8g"}
+    )
+    fresh.advance("10m")
+    names = {m["name"] for m in managed(fresh, group)} | {"z"}
+    assert {i["name"] for i in get(fresh, f"{ZONE}/instances", "InstanceList")["items"]} == names
+    everywhere = get(fresh, f"{PROJECT}/aggregated/instances", "InstanceAggregatedList")["items"]
+    assert {i["name"] for i in everywhere["zones/us-central1-a"]["instances"]} == names
+    assert get(fresh, f"{PROJECT}/zones/us-central1-b/instances")["items"] == []
+    newest = get(fresh, f"{ZONE}/instances?orderBy=creationTimestamp%20desc")["items"]
+    assert newest[0]["name"] == "z"
+    paged, token = [], ""
+    while True:
+        page = get(fresh, f"{ZONE}/instances?maxResults=1&pageToken={token}")
+        paged += [i["name"] for i in page["items"]]
+        if not (token := page.get("nextPageToken", "")):
+            break
+    assert (len(paged), set(paged)) == (4, names)
+
+
+def test_what_is_over_is_forgotten_with_its_request(fresh: Served) -> None:
+    """Records of every instance there ever was would fill the disk."""
+    group = make_group(fresh)
+    ask(fresh, group)
+    fresh.advance("40d")
+    assert get(fresh, f"{group}/resizeRequests")["items"] == []
+    with fresh.engine.reading() as reader:
+        kinds = ("instance", "groupRequest", "resizeRequest", "instanceGroupManager")
+        left = [len(reader.documents(DocumentQuery(kind=f"compute.{kind}"))) for kind in kinds]
+    assert left == [0, 0, 0, 1]

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from dws.engine.ports import RequestQuery
+from dws.engine.ports import DocumentQuery, RequestQuery
 from dws.model.access import SYSTEM
 from dws.model.request import RequestState
 from tests.api.compute.test_instances import FLEX, VMS, ZONE, insert
@@ -241,3 +241,17 @@ def test_a_protected_instance_is_not_deleted(fresh: Served) -> None:
     assert fresh.owner.delete(f"{VMS}/v1").status_code == 400
     post(fresh, "v1", "setDeletionProtection?deletionProtection=false")
     assert fresh.owner.delete(f"{VMS}/v1").status_code == 200
+
+
+def test_a_stopped_instance_is_there_when_its_run_is_long_forgotten(fresh: Served) -> None:
+    """Who stops an instance for a holiday would come back to nothing."""
+    insert(fresh, "v1", FLEX)
+    insert(fresh, "v2", FLEX)
+    fresh.advance("5m")
+    post(fresh, "v1", "stop")
+    fresh.advance("40d")
+    assert vm(fresh, "v1")["status"] == "TERMINATED"
+    assert fresh.owner.get(f"{VMS}/v2").status_code == 404
+    with fresh.engine.reading() as reader:
+        kept = reader.documents(DocumentQuery(kind="compute.instance"))
+        assert [(each.name, reader.request(each.request)) for each in kept] == [("v1", None)]

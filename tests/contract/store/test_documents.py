@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from dws.engine.ports import DocumentQuery, Store
-from dws.model.document import Document
+from dws.model.document import WITH_REQUEST, Document
 from dws.model.errors import AlreadyExists, Conflict
 from dws.model.names import DocumentId
+from dws.model.request import RequestState
 from dws.store.sql import SqlStore
 from tests.contract.store import samples
 
@@ -116,3 +117,16 @@ def test_the_past_is_forgotten(store: Store) -> None:
         tx.put_document(a_document(3, ended_at=60))
         assert tx.forget_before(60, limit=10) == 1
         assert [d.id for d in tx.documents(DocumentQuery(kind="compute.instance"))] == [1, 3]
+
+
+def test_what_is_over_with_its_request_is_forgotten_with_it(store: Store) -> None:
+    """Every instance there ever was would be kept; or one whose request still runs would be forgotten."""
+    over = samples.a_request(7, state=RequestState.COMPLETED, ended_at=50)
+    with store.begin() as tx:
+        tx.put_request(over)
+        tx.put_request(samples.a_request(8))
+        tx.put_document(a_document(1, request=7, ended_at=WITH_REQUEST))
+        tx.put_document(a_document(2, request=8, ended_at=WITH_REQUEST))
+        tx.put_document(a_document(3, request=7))
+        assert tx.forget_before(60, limit=10) == 1
+        assert [d.id for d in tx.documents(DocumentQuery(kind="compute.instance"))] == [2, 3]

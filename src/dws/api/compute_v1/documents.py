@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dws.api.compute_v1 import lists
 from dws.api.compute_v1.lists import ListQuery
-from dws.api.compute_v1.names import ROOT, Scope, scope_of
+from dws.api.compute_v1.names import ROOT, Scope, last, scope_of
 from dws.api.matching import matcher
 from dws.api.method import Call, Method, NoQuery, Query
 from dws.api.pages import Position
@@ -35,7 +35,8 @@ class Collection:
     shown; None when it is over and not shown any more. `parent` is the path word of what it belongs to.
 
     The methods of its first scope go by its name alone, those of others by the scope's word and it; all of
-    them do when it is `prefixed`."""
+    them do when it is `prefixed`. Of one `in_regions` some may be kept in a region and shown in its zones.
+    """
 
     kind: str
     name: str
@@ -43,6 +44,7 @@ class Collection:
     show: Show
     parent: str = ""
     prefixed: bool = False
+    in_regions: bool = False
 
 
 def where(call: Called) -> str:
@@ -80,6 +82,7 @@ def keep(
     request: int = 0,
     rank: int = 0,
     reservation: int = 0,
+    ended_at: int = 0,
 ) -> Document:
     """Keep a new document. Raises AlreadyExists."""
     kept = Document(
@@ -94,6 +97,7 @@ def keep(
         request=request,
         rank=rank,
         reservation=reservation,
+        ended_at=ended_at,
     )
     w.tx.put_document(kept)
     return kept
@@ -147,29 +151,48 @@ def page(
     reached = tuple(pages.open(query.page_token, *bound)) if query.page_token else None
     scope, wanted, size = scope_of(call), matcher(query.filter), query.max_results or lists.RESULTS_MAX
     asked = DocumentQuery(kind=collection.kind, project=scope.project, scope=place, parent=parent)
+    region = _region_around(call, place) if collection.in_regions else ""
+    everywhere = [replace(asked, scope=region), asked] if region else [asked]
     found: list[tuple[str, dict[str, Any]]] = []
     last_position: Position = []
     with call.engine.reading() as reader:
-        for kept, position in _in_order(reader, asked, query.order_by, reached, size + 1):
+        for kept, position in _in_order(reader, everywhere, query.order_by, reached, size + 1):
             item = collection.show(scope, reader, kept)
             if item is None or not wanted(item):
                 continue
+            shown_in = f"zones/{last(item['zone'])}" if collection.in_regions else kept.scope
+            if place not in ("", shown_in):
+                continue
             if len(found) == size:
                 return found, pages.seal(last_position, *bound)
-            found.append((kept.scope, item))
+            found.append((shown_in, item))
             last_position = position
     return found, ""
 
 
+def _region_around(call: Called, place: str) -> str:
+    """The scope of the region that a zone's scope is in; empty for any other scope."""
+    where, _, name = place.partition("/")
+    zone = call.engine.declared_fleet(call.who).zone(name) if where == "zones" else None
+    return f"regions/{zone.region}" if zone is not None else ""
+
+
 def _in_order(
-    reader: Reader, query: DocumentQuery, order: str, reached: tuple[Any, ...] | None, batch: int
+    reader: Reader,
+    queries: Sequence[DocumentQuery],
+    order: str,
+    reached: tuple[Any, ...] | None,
+    batch: int,
 ) -> Iterator[tuple[Document, Position]]:
-    """The documents behind a position, each with its own: by scope, parent and name, or newest first."""
+    """The documents of these queries, whose scopes rise, that are behind a position, each with its own: by
+    scope, parent and name, or newest first."""
     if order != NEWEST_FIRST:
-        for kept in every(reader, replace(query, after=reached), batch):
-            yield kept, [kept.scope, kept.parent, kept.name]
+        for query in queries:
+            for kept in every(reader, replace(query, after=reached), batch):
+                yield kept, [kept.scope, kept.parent, kept.name]
         return
-    newest = sorted(every(reader, query), key=lambda kept: (kept.created_at, kept.id), reverse=True)
+    found = (kept for query in queries for kept in every(reader, query))
+    newest = sorted(found, key=lambda kept: (kept.created_at, kept.id), reverse=True)
     for kept in newest:
         if reached is None or (kept.created_at, kept.id) < reached:
             yield kept, [kept.created_at, kept.id]

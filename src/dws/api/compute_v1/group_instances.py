@@ -148,7 +148,7 @@ def delete(call: Called) -> dict[str, Any]:
         strangers = sorted(names - {m.kept.name for m in chosen})
         if strangers and not body.get("skipInstancesOnValidationError"):
             raise invalid("instances", strangers[0], f"It is not an instance of group '{group.name}'.")
-        group_members.take_away(w, call, chosen)
+        vm.let_go(w, call.who, [m.kept for m in chosen])
         return operations.Change(
             type="deleteInstances", target=group_members.path_of(group), target_id=group.id
         )

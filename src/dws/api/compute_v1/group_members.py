@@ -20,9 +20,9 @@ from dws.engine.commands import Submit
 from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
 from dws.model.demand import OPEN_ENDED_S, UNTIL_END, Alternative, Demand
-from dws.model.document import Document
+from dws.model.document import WITH_REQUEST, Document
 from dws.model.errors import AlreadyExists, InvalidArgument
-from dws.model.request import CapacityRequest, RequestState
+from dws.model.request import CapacityRequest
 
 LINK: Final = "compute.groupRequest"
 RESIZE_REQUEST: Final = "compute.resizeRequest"
@@ -110,7 +110,15 @@ def ask(
         ),
     )[0]
     documents.keep(
-        w, LINK, group.project, group.scope, str(request.id), {}, parent=group.name, request=request.id
+        w,
+        LINK,
+        group.project,
+        group.scope,
+        str(request.id),
+        {},
+        parent=group.name,
+        request=request.id,
+        ended_at=WITH_REQUEST,
     )
     for rank in range(count):
         if names:
@@ -155,27 +163,6 @@ def reservation_of(properties: dict[str, Any]) -> str:
     return f"{tail.partition('/')[0]}/{last(value)}" if found else last(value)
 
 
-def take_away(w: Write, call: Called, chosen: Sequence[Member]) -> None:
-    """Give instances back. Those that are still to come go with all of their request.
-
-    Raises InvalidArgument when only some of one request's are chosen while it is not delivered.
-    """
-    by_request: dict[int, list[Member]] = {}
-    for member in chosen:
-        by_request.setdefault(member.kept.request, []).append(member)
-    for number, some in by_request.items():
-        request = w.tx.request(number)
-        waits = request is not None and request.state is not RequestState.ACTIVE
-        if waits and len(some) < len(vm.of_request(w.tx, number)):
-            raise InvalidArgument(
-                f"Instance '{some[0].kept.name}' is being created together with others and cannot be deleted "
-                "by itself; cancel the whole request.",
-                field="resource.instances",
-                reason="resourceNotReady",
-            )
-        vm.give_back(w, call.who, request, tuple(m.kept.rank for m in some))
-
-
 def _duration(properties: dict[str, Any], run_s: int | None, *, inside: bool, may_stay: bool) -> int:
     scheduling = properties.get("scheduling", {})
     told = seconds(scheduling.get("maxRunDuration"))
@@ -191,9 +178,9 @@ def _duration(properties: dict[str, Any], run_s: int | None, *, inside: bool, ma
 
 
 def _ran(properties: dict[str, Any], run_s: int) -> dict[str, Any]:
-    """The properties of a group's instances: they are deleted at the end of their run, whatever the template
-    says, since the group would have to keep what it cannot start again."""
-    told = properties.get("scheduling", {}) | {"instanceTerminationAction": "DELETE"}
+    """The properties of a group's instances: they are deleted at the end of their run, unless the template
+    says that they stop, and stay."""
+    told = {"instanceTerminationAction": "DELETE"} | properties.get("scheduling", {})
     if run_s != UNTIL_END:
         told |= {"maxRunDuration": {"seconds": str(run_s)}}
     return properties | {"scheduling": told}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dws.api.compute_v1 import documents, group_members, limits, templates
+from dws.api.compute_v1 import documents, group_members, limits, templates, vm
 from dws.api.compute_v1.documents import Called
 from dws.api.compute_v1.forms import invalid
 from dws.api.compute_v1.group_members import COMING, RESIZE_REQUEST, Member
@@ -85,7 +85,7 @@ def set_size(w: Write, call: Called, group: Document, size: int) -> None:
         return
     check_sized_by_hand(w.tx, group)
     if size < len(there):
-        group_members.take_away(w, call, _least_wanted(there)[: len(there) - size])
+        vm.let_go(w, call.who, [m.kept for m in _least_wanted(there)[: len(there) - size]])
         return
     check_grows_one_by_one(w.tx, group)
     for _ in range(size - len(there)):
@@ -103,9 +103,9 @@ def _set_bulk_size(w: Write, call: Called, group: Document, there: Sequence[Memb
             "to less when no bulk operation is in progress, and to more only from 0.",
             reason="resourceNotReady",
         )
-    group_members.take_away(w, call, _least_wanted(there)[: len(there) - size])
+    vm.let_go(w, call.who, [m.kept for m in _least_wanted(there)[: len(there) - size]])
 
 
 def _least_wanted(there: Sequence[Member]) -> list[Member]:
-    """What goes first: what is not there yet, then the youngest."""
-    return sorted(there, key=lambda m: (m.status not in COMING, -m.kept.created_at, -m.kept.id))
+    """What goes first: what does not run, then the youngest."""
+    return sorted(there, key=lambda m: (m.status == "RUNNING", -m.kept.created_at, -m.kept.id))

@@ -122,10 +122,18 @@ def _template_of(body: dict[str, Any]) -> str:
 
 def _check_flex(scope: Scope, reader: Reader, group: Document) -> None:
     """Raises NotFound for a missing template, InvalidArgument for what flex start does not allow."""
-    if templates.look_up(reader, group.project, group.body["instanceTemplate"]) is None:
+    template = templates.look_up(reader, group.project, group.body["instanceTemplate"])
+    if template is None:
         raise scope.not_found(group.body["instanceTemplate"])
     if group_size.model(reader, group) != "FLEX_START":
         return
+    action = template.body["properties"]["scheduling"].get("instanceTerminationAction", "DELETE")
+    if action != "DELETE":
+        raise invalid(
+            "instanceTemplate",
+            group.body["instanceTemplate"],
+            "In a group, instances with provisioning model FLEX_START need instanceTerminationAction DELETE.",
+        )
     repair = group.body.get("instanceLifecyclePolicy", {}).get("defaultActionOnFailure", "DO_NOTHING")
     if repair != "DO_NOTHING":
         raise invalid(
@@ -183,7 +191,7 @@ def delete(call: Called) -> dict[str, Any]:
     def work(w: Write) -> operations.Change:
         group = find(w.tx, call)
         for link in list(group_members.links(w.tx, group)):
-            vm.give_back(w, call.who, w.tx.request(link.request))
+            vm.let_go(w, call.who, vm.of_request(w.tx, link.request))
             w.tx.drop_document(link.id)
         for kept in list(documents.every(w.tx, group_size.resize_requests_of(group))):
             w.tx.drop_document(kept.id)
@@ -293,7 +301,7 @@ COLLECTION: Final = documents.Collection(
 )
 SETS: Final = documents.Collection(kind=KIND, name="instanceGroups", word="instanceGroup", show=shown_as_set)
 AUTOSCALERS: Final = documents.Collection(
-    kind="compute.autoscaler", name="autoscalers", word="autoscaler", show=vm.shown
+    kind="compute.autoscaler", name="autoscalers", word="autoscaler", show=lambda *_: None
 )
 METHODS: Final = (
     *documents.reads(COLLECTION, get, scopes=SCOPES),

@@ -16,7 +16,7 @@ from dws.api.compute_v1 import documents, instances, operations, vm
 from dws.api.compute_v1.documents import Called
 from dws.api.compute_v1.instances import not_now
 from dws.engine.write import Write
-from dws.model.document import Document
+from dws.model.document import WITH_REQUEST, Document
 
 ONE: Final = "zones/{zone}/instances/{instance}"
 
@@ -33,9 +33,8 @@ def stop(call: Called) -> dict[str, Any]:
         if not kept.body["stopped"]:
             vm.give_back(w, call.who, request, (kept.rank,))
             zone = f"zones/{vm.zone_of(kept, request)}"
-            kept = replace(
-                kept, scope=zone, body=kept.body | {"stopped": True}, version=kept.version + 1
-            )
+            body = kept.body | {"stopped": True}
+            kept = replace(kept, scope=zone, body=body, version=kept.version + 1, ended_at=0)  # it stays
             w.tx.put_document(kept)
         return operations.Change(type="stop", target=path, target_id=kept.id)
 
@@ -58,8 +57,15 @@ def start(call: Called) -> dict[str, Any]:
             demand, wait_s = instances.demand_of(call, properties, call.path["zone"])
             request = instances.ask(w, call, kept.name, properties, demand, wait_s)
             body = kept.body | {"stopped": False, "starts": kept.body["starts"] + 1}
+            over = 0 if vm.at_end(kept) == "STOP" else WITH_REQUEST
             kept = replace(
-                kept, scope=place, request=request.id, rank=0, body=body, version=kept.version + 1
+                kept,
+                scope=place,
+                request=request.id,
+                rank=0,
+                body=body,
+                version=kept.version + 1,
+                ended_at=over,
             )
             w.tx.put_document(kept)
         return operations.Change(type="start", target=path, target_id=kept.id, request=kept.request)

@@ -150,18 +150,15 @@ def get(call: Called) -> dict[str, Any]:
 
 
 def delete(call: Called) -> dict[str, Any]:
-    """Remove an instance, and give back what it holds."""
+    """Remove an instance, and give back what it holds; a group is smaller by it."""
     place = documents.where(call)
 
     def work(w: Write) -> operations.Change:
         kept = look_up(w.tx, call)
-        request = w.tx.request(kept.request)
-        path = vm.path_of(kept, request)
-        if kept.body["group"]:
-            raise not_now(path, "deleted", "it belongs to a group; delete it there (deleteInstances)")
+        path = vm.path_of(kept, w.tx.request(kept.request))
         if kept.body["properties"].get("deletionProtection"):
             raise not_now(path, "deleted", "it is protected against deletion (deletionProtection)")
-        vm.give_back(w, call.who, request, (kept.rank,))
+        vm.let_go(w, call.who, [kept])
         w.tx.drop_document(kept.id)
         return operations.Change(type="delete", target=path, target_id=kept.id)
 

@@ -18,7 +18,7 @@ from dws.api.compute_v1.shortages import EXHAUSTED, shortage
 from dws.api.method import Call
 from dws.engine.ports import Reader
 from dws.engine.write import Write
-from dws.model.document import Document
+from dws.model.document import WITH_REQUEST, Document
 from dws.model.errors import InvalidArgument
 from dws.model.request import CapacityRequest, RequestState
 from dws.wire.timefmt import format_instant
@@ -74,6 +74,7 @@ def insert(call: Called) -> dict[str, Any]:
             body | {"resizeBy": count},
             parent=group.name,
             request=request.id,
+            ended_at=WITH_REQUEST,
         )
         # clients append the name of the resize request by themselves
         return operations.Change(type="insert", target=group_members.path_of(group), target_id=group.id)

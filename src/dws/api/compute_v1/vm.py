@@ -13,7 +13,8 @@ before, so it stays, stopped, when that request comes to nothing.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from dws.api.compute_v1 import documents
@@ -24,7 +25,8 @@ from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
 from dws.model.access import Principal
 from dws.model.demand import OPEN_ENDED_S
-from dws.model.document import Document
+from dws.model.document import WITH_REQUEST, Document
+from dws.model.errors import InvalidArgument
 from dws.model.request import CapacityRequest, Grant, Instance, InstanceState, RequestState
 from dws.wire.timefmt import format_instant
 
@@ -56,7 +58,9 @@ def keep(
     """Keep an instance that stands for a rank of a request. `group` is the path of the group it belongs to,
     `template` what it was made like, empty for none. Raises AlreadyExists."""
     body = {"properties": properties, "group": group, "template": template, "stopped": False, "starts": 1}
-    return documents.keep(w, KIND, project, place, name, body, request=request, rank=rank)
+    return documents.keep(
+        w, KIND, project, place, name, body, request=request, rank=rank, ended_at=WITH_REQUEST
+    )
 
 
 def of_request(reader: Reader, request: int) -> list[Document]:
@@ -87,9 +91,11 @@ def status(kept: Document, request: CapacityRequest | None) -> str | None:
 
 
 def _at_the_end(kept: Document, request: CapacityRequest | None) -> str | None:
-    """What becomes of it when its run is over: it stays, stopped, or goes."""
+    """What becomes of it when its run is over: it stays, stopped, or goes; it goes when it was let go."""
+    if kept.body.get("let_go"):
+        return None
     if request is not None and not (request.was_delivered and instance_of(kept, request)):
-        return "TERMINATED" if kept.body.get("starts", 1) > 1 else None  # it never came, or not again
+        return "TERMINATED" if kept.body["starts"] > 1 else None  # it never came, or not again
     return "TERMINATED" if kept.body["stopped"] or at_end(kept) == "STOP" else None
 
 
@@ -124,9 +130,7 @@ def find(reader: Reader, project: str, zone: str, region: str, name: str) -> Doc
     return kept
 
 
-def give_back(
-    w: Write, who: Principal, request: CapacityRequest | None, ranks: tuple[int, ...] = ()
-) -> None:
+def give_back(w: Write, who: Principal, request: CapacityRequest | None, ranks: tuple[int, ...] = ()) -> None:
     """Nobody wants these instances of a request any more (`ranks` empty: all): give them back, or stop
     wanting them while it waits. Harmless when it is over."""
     if request is None or request.state.is_terminal:
@@ -137,6 +141,42 @@ def give_back(
         requests.release(w, who, Release(project=request.project, name=str(request.id), ranks=ranks))
     else:
         requests.cancel(w, who, request.project, str(request.id))
+
+
+def let_go(w: Write, who: Principal, some: Sequence[Document]) -> None:
+    """Nobody wants these instances any more: what they hold is given back, and they are seen until it is.
+    Those that are still to come go with all of their request.
+
+    Raises InvalidArgument when only some of one request's are let go while it is not delivered.
+    """
+    by_request: dict[int, list[Document]] = {}
+    for kept in some:
+        by_request.setdefault(kept.request, []).append(kept)
+    for number, its in by_request.items():
+        request = w.tx.request(number)
+        if _is_coming(request) and len(its) < len(of_request(w.tx, number)):
+            raise InvalidArgument(
+                f"Instance '{its[0].name}' is being created together with others and cannot be deleted by "
+                "itself; cancel the whole request.",
+                field="resource.instances",
+                reason="resourceNotReady",
+            )
+        give_back(w, who, request, tuple(kept.rank for kept in its))
+        request = w.tx.request(number)
+        for kept in its:
+            body = kept.body | {"let_go": True, "stopped": False}
+            gone = replace(kept, body=body, version=kept.version + 1)
+            if status(gone, request) is None:
+                w.tx.drop_document(kept.id)
+            else:
+                w.tx.put_document(gone)
+
+
+def _is_coming(request: CapacityRequest | None) -> bool:
+    """Whether a request's instances are still to be delivered, all together."""
+    if request is None or request.state.is_terminal or request.state is RequestState.ACTIVE:
+        return False
+    return request.state is not RequestState.ENDING or request.requeue
 
 
 def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None:
@@ -227,4 +267,6 @@ def _address(kept: Document, instance: Instance | None) -> str:
         return str(ipaddress.IPv4Address(NETWORK + kept.id % 0xFFFFFE + 1))
 
 
-COLLECTION: Final = documents.Collection(kind=KIND, name="instances", word="instance", show=shown)
+COLLECTION: Final = documents.Collection(
+    kind=KIND, name="instances", word="instance", show=shown, in_regions=True
+)
