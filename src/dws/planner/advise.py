@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from dws.model import tpu
 from dws.model.booking import Booking
 from dws.model.demand import Alternative, Demand
 from dws.model.names import RequestId
@@ -94,7 +95,12 @@ def _other_types(snapshot: FleetSnapshot, first: Alternative) -> Iterator[tuple[
     wanted = first.count * per_host if first.shape else first.count
     if not wanted:
         return
-    kinds = {p.shape.accelerator for p in snapshot.fleet.pools_in(first.locations) if p.shape.accelerator}
+    is_tpu = any(tpu.generation_of(s.accelerator) for s in mine)  # a program for GPUs does not run on TPUs
+    kinds = {
+        p.shape.accelerator
+        for p in snapshot.fleet.pools_in(first.locations)
+        if p.shape.accelerator and bool(tpu.generation_of(p.shape.accelerator)) == is_tpu
+    }
     for kind in sorted(kinds - {s.accelerator for s in mine}):
         within = first.within
         yield "other-type", replace(first, shape="", accelerator=kind, count=wanted, within=within)

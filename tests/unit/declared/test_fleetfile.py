@@ -94,13 +94,18 @@ def test_the_demo_fleet_is_the_announced_one() -> None:
     """A first session would not find what the documentation promises."""
     fleet = demo.demo_fleet()
     assert [
-        (p.zone, len(p.hosts), p.shape.name, {d.name: d.size for d in p.domains}) for p in fleet.pools
+        (p.zone, len(p.hosts), p.shape.name, {d.name: d.size for d in p.domains if d.level != "cube"})
+        for p in fleet.pools
     ] == [
         ("us-central1-a", 16, "a3-highgpu-8g", {"b1": 8, "b2": 8}),
         ("us-central1-a", 16, "e2-medium", {}),
         ("us-central1-b", 8, "a3-highgpu-8g", {"b1": 8}),
         ("us-central1-b", 4, "a2-highgpu-8g", {}),
+        ("us-central1-a", 32, "ct5lp-hightpu-8t", {"pod1": 256}),
+        ("us-east5-a", 128, "ct5p-hightpu-4t", {"pod1": 128}),
+        ("us-east5-b", 32, "ct6e-standard-8t", {"pod1": 256}),
     ]
+    assert sum(d.level == "cube" for d in fleet.pool("v5p-a").domains) == 8
     assert [z.name for z in fleet.zones] == ["us-central1-a", "us-central1-b", "us-east5-a", "us-east5-b"]
     assert {p.backend for p in fleet.pools} == {"simulated"}
     assert all(p.overheads == NO_OVERHEADS for p in fleet.pools)

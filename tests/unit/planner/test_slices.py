@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from dws.declared import fleetfile
+from dws.declared import demo, fleetfile
+from dws.model.catalog import canonical_accelerator
 from dws.model.demand import Alternative, Demand
 from dws.model.errors import InvalidArgument
 from dws.model.topology import Fleet
-from dws.planner import admission, invariants
+from dws.planner import admission, advise, invariants
 from dws.planner.backfill import plan
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Start
@@ -104,3 +107,18 @@ def test_j03_an_impossible_slice_is_refused_with_the_legal_ones() -> None:
         wanted = Alternative(accelerator=accelerator, count=1, topology=topology, duration_s=H)
         with pytest.raises(InvalidArgument, match=told):
             admission.check(Demand(alternatives=(wanted,)), the_fleet(), PolicyOptions(), NOW)
+
+
+def test_nobody_who_wants_gpus_is_offered_tpus() -> None:
+    """A quote could name what the program does not run on, because it is free and cheap."""
+    fleet = demo.demo_fleet()
+    for accelerator, kinds in (("h100", {"a100"}), ("v5p", {"v5e", "v6e"})):
+        mine = next(p for p in fleet.pools if p.shape.accelerator == canonical_accelerator(accelerator))
+        shut = replace(
+            fleet,
+            pools=tuple(replace(p, unavailable="" if p.shape != mine.shape else "no power") for p in fleet.pools),
+        )
+        wanted = Demand(alternatives=(Alternative(accelerator=accelerator, count=16, duration_s=H),))
+        told = advise.quote(build(shut), PolicyOptions(), NOW, wanted, project="p", priority=0)
+        offered = {fleet.pool(o.pool).shape.accelerator for o in told.options}
+        assert offered == {canonical_accelerator(kind) for kind in kinds}
