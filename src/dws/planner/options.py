@@ -44,6 +44,9 @@ class PolicyOptions:
     `reservation_approval = "approver"` an operator approves each one within `approval_expiry_s`. A start
     at most `past_tolerance_s` ago means now. Nothing running in it for `no_show_warn_s` is told to its
     owner, and for `no_show_release_s` ends it (0: never).
+    A client of the Compute door that says neither mode nor planning status of a future reservation, but its
+    window and that it ends by itself, books a block of the calendar with `calendar_unless_said`; otherwise it
+    makes a draft, as in the public service.
     Its idle hosts are lent to requests of others that are done within `lend_idle_s`, which is how long its
     owner may have to wait for them (0: not at all).
     """
@@ -95,6 +98,7 @@ class PolicyOptions:
     no_show_warn_s: int = 0
     no_show_release_s: int = 0
     lend_idle_s: int = 0
+    calendar_unless_said: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.run_duration_min_s <= self.run_duration_max_s:
@@ -133,6 +137,7 @@ PRESETS: Final[Mapping[str, PolicyOptions]] = MappingProxyType(
             reservation_notice_s=87 * HOUR,
             reservation_lock_s=56 * DAY,
             reservation_amend="never",
+            calendar_unless_said=False,
         ),
     }
 )

@@ -1,0 +1,45 @@
+"""What a reservation is of: so many machines of a type, or so many chips of a TPU family."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dws.api.compute_v1.forms import Form, int32, int64, many, text, words
+from dws.api.compute_v1.instance_forms import ACCELERATOR
+
+INSTANCE_PROPERTIES: Final = Form(
+    {
+        "machineType": text,
+        "guestAccelerators": many(ACCELERATOR),
+        "localSsds": many(Form({"diskSizeGb": int64, "interface": words("NVDIMM", "NVME", "SCSI")})),
+        "minCpuPlatform": text,
+        "locationHint": text,
+        "maintenanceFreezeDurationHours": int32,
+        "maintenanceInterval": words("AS_NEEDED", "PERIODIC", "RECURRENT"),
+    }
+)
+"""The machines that are reserved."""
+BETA_PROPERTIES: Final = frozenset({"maintenanceFreezeDurationHours", "maintenanceInterval"})
+"""What v1 does not know of them."""
+VM_FAMILIES: Final = (
+    "VM_FAMILY_CLOUD_TPU_DEVICE_CT3",
+    "VM_FAMILY_CLOUD_TPU_LITE_DEVICE_CT5L",
+    "VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT5LP",
+    "VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT6E",
+    "VM_FAMILY_CLOUD_TPU_POD_SLICE_CT3P",
+    "VM_FAMILY_CLOUD_TPU_POD_SLICE_CT4P",
+    "VM_FAMILY_CLOUD_TPU_POD_SLICE_CT5P",
+    "VM_FAMILY_CLOUD_TPU_POD_SLICE_TPU7",
+    "VM_FAMILY_CLOUD_TPU_POD_SLICE_TPU7X",
+    "VM_FAMILY_CLOUD_TPU_POD_SLICE_TPU8I_METAL",
+)
+AGGREGATE: Final = Form(
+    {
+        "vmFamily": words(*VM_FAMILIES),
+        "workloadType": words("BATCH", "SERVING", "UNSPECIFIED"),
+        "hostCount": int32,
+        "reservedResources": many(Form({"accelerator": ACCELERATOR})),
+    },
+    ignored=frozenset({"inUseResources", "inUseHostCount", "inUseInstanceCount"}),
+)
+"""The chips that are reserved."""
