@@ -17,6 +17,7 @@ from dws.api.compute_v1.forms import (
     Form,
     Kind,
     boolean,
+    int64,
     invalid,
     named,
     required,
@@ -25,7 +26,7 @@ from dws.api.compute_v1.forms import (
     words,
 )
 from dws.api.compute_v1.instance_forms import carried
-from dws.api.compute_v1.names import check_resource_name
+from dws.api.compute_v1.names import check_resource_name, last
 from dws.model.errors import InvalidArgument
 from dws.planner.options import PolicyOptions
 from dws.wire.timefmt import format_instant, parse_instant
@@ -34,7 +35,7 @@ PREFIX_MAX: Final = 20
 TIME_WINDOW: Final = Form({"startTime": text, "endTime": text, "duration": DURATION})
 SKU: Final = Form(
     {
-        "totalCount": sku_forms.int64,
+        "totalCount": int64,
         "instanceProperties": sku_forms.INSTANCE_PROPERTIES,
         "sourceInstanceTemplate": text,
     }
@@ -88,6 +89,9 @@ _UNSAID: Final = {
 }
 
 
+UNLESS_SAID: Final = {"reservationMode": "DEFAULT", "planningStatus": "DRAFT"}
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """From when to when a future reservation has its machines, in seconds since the epoch; `held_until` is
@@ -100,20 +104,25 @@ class Window:
 
 def read(body: Any) -> dict[str, Any]:
     """A body, canonical, with nothing in it that is wrong by itself. Raises InvalidArgument."""
-    found = FORM.read(body)
-    for field, unsaid in _UNSAID.items():
-        if found.get(field) == unsaid:
-            del found[field]
-    if "duration" in found.get("timeWindow", {}) and not found["timeWindow"]["duration"]:
-        del found["timeWindow"]["duration"]
-    if not found.get("timeWindow", True):
-        del found["timeWindow"]
-    check(found)
+    return checked(FORM.read(body))
+
+
+def checked(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A canonical body without what says nothing. Raises InvalidArgument naming a field that is wrong by
+    itself, or contradicts another."""
+    found = {name: value for name, value in body.items() if value != _UNSAID.get(name)}
+    window = {name: value for name, value in found.pop("timeWindow", {}).items() if value}
+    if window:
+        found["timeWindow"] = window
+    sku = found.get("specificSkuProperties", {})
+    if machine := sku.get("instanceProperties", {}).get("machineType"):
+        properties = sku["instanceProperties"] | {"machineType": last(machine)}
+        found["specificSkuProperties"] = sku | {"instanceProperties": properties}
+    _check(found)
     return found
 
 
-def check(body: Mapping[str, Any]) -> None:
-    """Raises InvalidArgument naming a field that is wrong by itself, or contradicts another."""
+def _check(body: Mapping[str, Any]) -> None:
     if "reservationName" in body and "namePrefix" in body:
         raise invalid("namePrefix", body["namePrefix"], "Give reservationName or namePrefix, not both.")
     if "reservationName" in body:
@@ -135,8 +144,6 @@ def check(body: Mapping[str, Any]) -> None:
 
 def _check_times(body: Mapping[str, Any]) -> None:
     window = body.get("timeWindow", {})
-    if "endTime" in window and "duration" in window:
-        raise invalid("timeWindow.duration", seconds(window["duration"]), "Give endTime or duration.")
     for field in ("startTime", "endTime"):
         if field in window:
             _instant(window[field], f"timeWindow.{field}")
@@ -170,15 +177,17 @@ def window_of(body: Mapping[str, Any]) -> Window:
         raise required("timeWindow.endTime")
     start = _instant(window["startTime"], "timeWindow.startTime")
     length = seconds(window.get("duration"))
-    if length is not None:
-        if length < 1:
-            raise invalid("timeWindow.duration", length, "At least 1 second is needed.")
-        end = start + length
-    else:
+    if length is not None and length < 1:
+        raise invalid("timeWindow.duration", length, "At least 1 second is needed.")
+    end = start + (length or 0)
+    if "endTime" in window:
         end = _instant(window["endTime"], "timeWindow.endTime")
         if end <= start:
             why = f"It must lie after the start, {format_instant(start)}."
             raise invalid("timeWindow.endTime", window["endTime"], why)
+        if length is not None and end - start != length:
+            why = f"The window from startTime to endTime lasts {end - start} seconds; give one of the two."
+            raise invalid("timeWindow.duration", length, why)
     return Window(start, end, _held_until(body, start, end))
 
 
@@ -209,20 +218,26 @@ def with_mode(body: dict[str, Any], policy: PolicyOptions) -> dict[str, Any]:
     unsaid = not body.keys() & _UNSAID.keys()
     block = body.get("autoDeleteAutoCreatedReservations") and is_timed(body.get("timeWindow", {}))
     if unsaid and block and policy.calendar_unless_said:
-        return body | {"reservationMode": "CALENDAR", "planningStatus": "SUBMITTED"}
-    return {"reservationMode": "DEFAULT", "planningStatus": "DRAFT"} | body
+        booked = {"reservationMode": "CALENDAR", "planningStatus": "SUBMITTED"}
+        return {"specificReservationRequired": True} | body | booked
+    return UNLESS_SAID | body
 
 
 def check_submitted(body: Mapping[str, Any]) -> None:
     """Raises InvalidArgument naming what a body that is submitted lacks by the rules of its mode."""
     if body.get("reservationMode") == "CALENDAR":
-        for field in ("autoDeleteAutoCreatedReservations", "specificReservationRequired"):
+        needed = ["autoDeleteAutoCreatedReservations", "specificReservationRequired"]
+        if "aggregateReservation" in body:
+            del needed[1]
+        for field in needed:
             if field not in body:
                 raise required(field)
             if not body[field]:
                 raise invalid(field, body[field], "A reservation in calendar mode needs true.")
     elif body.get("autoDeleteAutoCreatedReservations") is False:
-        why = "A reservation of this fleet ends when its window ends, or at autoCreatedReservationsDeleteTime."
+        why = (
+            "A reservation of this fleet ends when its window ends, or at autoCreatedReservationsDeleteTime."
+        )
         raise invalid("autoDeleteAutoCreatedReservations", False, why)
     window_of(body)
 

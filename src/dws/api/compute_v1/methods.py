@@ -6,6 +6,7 @@ from typing import Final
 
 from dws.api.compute_v1 import (
     catalog,
+    future_reservations,
     group_instances,
     groups,
     images,
@@ -32,4 +33,5 @@ METHODS: Final = (
     *serial_port.METHODS,
     *resize_requests.METHODS,
     *reservations.METHODS,
+    *future_reservations.METHODS,
 )

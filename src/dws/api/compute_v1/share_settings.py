@@ -19,9 +19,7 @@ SHARES_MAX: Final = 100
 _FOLDERS: Final = "DIRECT_PROJECTS_UNDER_SPECIFIC_FOLDERS"
 FORM: Final = Form(
     {
-        "shareType": words(
-            _FOLDERS, "LOCAL", "ORGANIZATION", "SHARE_TYPE_UNSPECIFIED", "SPECIFIC_PROJECTS"
-        ),
+        "shareType": words(_FOLDERS, "LOCAL", "ORGANIZATION", "SHARE_TYPE_UNSPECIFIED", "SPECIFIC_PROJECTS"),
         "projects": many(text),
         "projectMap": named(Form({"projectId": text})),
         "folderMap": named(Form({"folderId": text})),
@@ -29,9 +27,7 @@ FORM: Final = Form(
 )
 
 
-def shares(
-    settings: Mapping[str, Any] | None, owner: str, before: Sequence[Share] = ()
-) -> tuple[Share, ...]:
+def shares(settings: Mapping[str, Any] | None, owner: str, before: Sequence[Share] = ()) -> tuple[Share, ...]:
     """The projects that settings name beside their owner's, by name. Those that `before` has keep their
     limit.
 
@@ -48,7 +44,8 @@ def shares(
     if kind == "SPECIFIC_PROJECTS" and not named_ones:
         raise required("shareSettings.projectMap")
     if len(named_ones) > SHARES_MAX:
-        raise invalid("shareSettings.projectMap", len(named_ones), f"At most {SHARES_MAX} projects may share.")
+        why = f"At most {SHARES_MAX} projects may share."
+        raise invalid("shareSettings.projectMap", len(named_ones), why)
     limits = {share.project: share.hosts_max for share in before}
     return tuple(Share(project=p, hosts_max=limits.get(p, 0)) for p in named_ones if p != owner)
 
