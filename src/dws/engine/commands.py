@@ -132,9 +132,9 @@ class AmendReservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seek:
-    """Search the calendar for windows: a start in [start_from, start_to], an end at or before `end_to`
-    (0: no bound), a length from `min_s` to `max_s`, and all of it within `hours` where these are given.
-    Holds nothing."""
+    """Search the calendar for windows: a start in [start_from, start_to], an end in [end_from, end_to] (0: no
+    bound), a length from `min_s` to `max_s`, and all of it within `hours` where these are given. The longest
+    come first, or the `soonest`. Holds nothing."""
 
     project: str
     alternative: Alternative
@@ -143,8 +143,10 @@ class Seek:
     min_s: int
     max_s: int
     end_to: int = 0
+    end_from: int = 0
     hours: Recurrence | None = None
     limit: int = 10
+    soonest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

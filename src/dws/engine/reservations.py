@@ -206,7 +206,12 @@ def search_of(now: int, policy: PolicyOptions, command: Seek) -> windows_of.Sear
     if not 1 <= command.limit <= SEEK_MAX:
         raise InvalidArgument(f"limit: {command.limit} is outside 1 … {SEEK_MAX}", field="limit")
     return windows_of.Search(
-        start_from=first, start_to=last, end_to=end, min_s=command.min_s, max_s=command.max_s
+        start_from=first,
+        start_to=last,
+        end_to=end,
+        min_s=command.min_s,
+        max_s=command.max_s,
+        end_from=command.end_from,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dws.api.compute_v1 import (
+    calendar_advice,
     catalog,
     future_reservations,
     group_instances,
@@ -33,5 +34,6 @@ METHODS: Final = (
     *serial_port.METHODS,
     *resize_requests.METHODS,
     *reservations.METHODS,
+    *calendar_advice.METHODS,
     *future_reservations.METHODS,
 )
