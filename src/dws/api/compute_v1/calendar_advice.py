@@ -138,7 +138,8 @@ def _wanted(target: Mapping[str, Any], path: str) -> Alternative | None:
 def _seek(
     call: Called, told: Mapping[str, int], wanted: Alternative | None, path: str
 ) -> tuple[Seek, ...] | Found:
-    """The searches that a time range asks for, one for each range of lengths; where the policy has nothing in it, the condition not met.
+    """The searches that a time range asks for, one for each range of lengths; where the policy has nothing in
+    it, the condition not met.
 
     Raises InvalidArgument for a range that contradicts itself.
     """
