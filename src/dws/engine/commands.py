@@ -94,7 +94,8 @@ class ChangeHosts:
 class Reserve:
     """Book capacity from `start` to `start + alternative.duration_s`. The first of the alternative's
     locations with room is taken. `start_in_s`, when given, is from now instead of `start`. `time_zone` is
-    the zone its owner thinks in. With `dry_run` nothing is booked."""
+    the zone its owner thinks in. With `dry_run` nothing is booked. One that is `on_demand` starts now,
+    whatever `start` says, and may last as long as it likes (`OPEN_ENDED_S`: until it is given back)."""
 
     project: str
     name: str
@@ -105,6 +106,7 @@ class Reserve:
     description: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     time_zone: str = ""
+    on_demand: bool = False
     dry_run: bool = False
     call_id: str = ""
 
