@@ -7,6 +7,7 @@ from typing import Final
 from dws.api.compute_v1 import (
     calendar_advice,
     catalog,
+    future_reservation_changes,
     future_reservations,
     group_instances,
     groups,
@@ -36,4 +37,5 @@ METHODS: Final = (
     *reservations.METHODS,
     *calendar_advice.METHODS,
     *future_reservations.METHODS,
+    *future_reservation_changes.METHODS,
 )
