@@ -160,3 +160,63 @@ def test_the_project_is_the_one_named(dws: Run, stub: Stub, monkeypatch: pytest.
     stub.on("POST /dws/v1/projects/speech:quote", a_quote())
     assert dws("quote", *ASK).exit_code == 0
     assert dws("quote", *ASK, "--project", "speech").exit_code == 0
+
+
+# --- slices -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        ("--tpu v5e --topology 4x8", {"accelerators": "v5e:1", "topology": "4x8"}),
+        ("--tpu v5e --topology 4x8 --count 3", {"accelerators": "v5e:3", "topology": "4x8"}),
+        ("--tpu v5litepod-16 --count 2", {"accelerators": "v5litepod-16:2"}),
+        ("--accelerators v5p:1 --topology 4x4x8", {"accelerators": "v5p:1", "topology": "4x4x8"}),
+        (
+            "--machine ct5lp-hightpu-4t --count 2 --topology 4x4",
+            {"machine": "ct5lp-hightpu-4t", "count": 2, "topology": "4x4"},
+        ),
+    ],
+)
+def test_a_slice_is_asked_for_by_topology_or_by_name(
+    dws: Run, asking: Stub, said: str, sent: dict[str, object]
+) -> None:
+    """A slice could not be asked for on the command line, or another would come."""
+    done = dws("submit", *said.split(), "--for", "4h")
+    assert done.exit_code == 0, done.stderr
+    assert asking.bodies(POST)[0]["alternatives"] == [{"duration": "4h", **sent}]
+
+
+def test_another_slice_will_do_as_well(dws: Run, asking: Stub) -> None:
+    """What --or says of a slice would be another machine, or not be understood."""
+    said = ("v5e:2 4x8 for 1h", "v5litepod-16 in z1", "3 x v5p-128", "2 x ct5lp-hightpu-4t 4x4")
+    done = dws("submit", *ASK, *(word for text in said for word in ("--or", text)))
+    assert done.exit_code == 0, done.stderr
+    assert asking.bodies(POST)[0]["alternatives"][1:] == [
+        {"duration": "1h", "accelerators": "v5e:2", "topology": "4x8"},
+        {"duration": "4h", "accelerators": "v5litepod-16:1", "locations": ["z1"]},
+        {"duration": "4h", "accelerators": "v5p-128:3"},
+        {"duration": "4h", "machine": "ct5lp-hightpu-4t", "count": 2, "topology": "4x4"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("--tpu v5e --topology 3x3", "v5e has no slice '3x3'; it has 1x1, 2x2, 2x4"),
+        ("--tpu v5e --topology 1x8", "of 8 chips it has 2x4"),
+        ("--tpu v5litepod-17", "there is no 'v5litepod-17'; near are v5litepod-4, v5litepod-8"),
+        ("--tpu v5e", "needs a topology as well, for example one of 1x1, 2x2"),
+        ("--tpu h100", "is no TPU; say one of v4, v5e"),
+        ("--tpu v5e --topology 4x4 --machine a3-highgpu-8g", "say what you want"),
+        ("--accelerators h100:8 --or v5litepod-17", "near are v5litepod-4"),
+    ],
+)
+def test_j03_a_slice_that_cannot_be_is_refused_with_those_that_can(
+    dws: Run, asking: Stub, said: str, told: str
+) -> None:
+    """A person would have to guess which slices there are, and a request that never starts would wait."""
+    done = dws("submit", *said.split(), "--for", "4h")
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert not asking.bodies(POST)

@@ -41,6 +41,21 @@ def test_amend_changes_what_is_named_and_keeps_the_rest(dws: Run, stub: Stub) ->
     ]
 
 
+def test_amend_changes_the_slice(dws: Run, stub: Stub) -> None:
+    """A larger slice could be had only by giving up one's place in line, or would come as GPUs and TPUs both."""
+    form = wire.Alternative(accelerators="v5e:2", topology="4x4", duration="14400s")
+    stub.on(f"GET {REQUESTS}/train-a", waiting(alternatives=[form]))
+    stub.on(f"PATCH {REQUESTS}/train-a", waiting())
+    for said in (("--topology", "4x8"), ("--tpu", "v6e-64"), ("--accelerators", "h100:8")):
+        assert dws("amend", "train-a", *said).exit_code == 0
+    sent = [body["alternatives"][0] for body in stub.bodies(f"PATCH {REQUESTS}/train-a")]
+    assert sent == [
+        {"duration": "14400s", "accelerators": "v5e:2", "topology": "4x8"},
+        {"duration": "14400s", "accelerators": "v6e-64:1"},
+        {"duration": "14400s", "accelerators": "h100:8"},
+    ]
+
+
 def test_amend_of_the_priority_sends_no_demand(dws: Run, stub: Stub) -> None:
     """Changing a priority would quietly rewrite what is asked."""
     stub.on(f"PATCH {REQUESTS}/train-a", waiting())

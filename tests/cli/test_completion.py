@@ -114,3 +114,13 @@ def test_series_their_days_windows_and_hosts_are_completed(stub: Stub) -> None:
     host = a_fleet().pools[0].hosts[0].name
     assert host in completed(stub, "fleet", "drain", host[:3])
     assert host in completed(stub, "fleet", "maintenance", "plan", "fans", host[:3])
+
+
+def test_topologies_and_slices_are_completed(stub: Stub) -> None:
+    """Which slices there are would have to be looked up."""
+    assert completed(stub, "submit", "--tpu", "v5e", "--topology", "4") == ["4x4", "4x8"]
+    assert completed(stub, "quote", "--tpu", "v5p-128", "--topology", "2") == ["2x2x1", "2x2x2", "2x2x4", "2x4x4"]
+    assert completed(stub, "submit", "--machine", "ct6e-standard-4t", "--topology", "8x") == ["8x8", "8x16"]
+    assert completed(stub, "submit", "--accelerators", "v5e:2", "--topology", "16") == ["16x16"]
+    assert completed(stub, "submit", "--tpu", "v5l") == ["v5litepod-"]
+    assert "v5litepod-16" in completed(stub, "submit", "--tpu", "v5litepod-1")

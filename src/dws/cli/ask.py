@@ -126,9 +126,10 @@ def submit(session: Session, ask: Callable[[], SubmitRequest]) -> None:
     With a program it runs on every instance; without one the instances are held until released.
 
     \b
-    Example:
+    Examples:
       dws submit --accelerators h100:16 --for 4h -- python train.py
       dws submit --machine a3-highgpu-8g --count 2 --for 8h --within block --name team-a
+      dws submit --tpu v5e --topology 4x8 --for 4h -- python train.py
     """
     requests = session.client.submit_all(ask())
     session.emit(
@@ -175,8 +176,9 @@ def quote(session: Session, wish: Wish, not_before: str, not_after: str, priorit
     Also shows what would start sooner. Holds nothing: the answer may change until you submit.
 
     \b
-    Example:
+    Examples:
       dws quote --accelerators h100:16 --for 4h
+      dws quote --tpu v5litepod-16 --count 2 --for 4h
     """
     earliest, latest = demand.window(session, not_before=not_before, not_after=not_after)
     answer = session.client.quote(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dws.cli import zones
-from dws.cli.demand import Wish, check_what
+from dws.cli import demand, zones
+from dws.cli.demand import Wish
 from dws.cli.session import Session, with_session
 
 if TYPE_CHECKING:
@@ -17,21 +17,8 @@ if TYPE_CHECKING:
 @click.command()
 @with_session
 @click.option("--plan", is_flag=True, required=True, help="Only say it; there is nothing else it can do.")
-@click.option("--accelerators", default="", metavar="TYPE:COUNT", help="For example h100:16.")
-@click.option("--machine", default="", metavar="TYPE", help="Machine type instead of accelerators.")
-@click.option("--count", type=click.IntRange(min=1), default=None, help="How many machines.")
-@click.option("--zone", "zone_names", multiple=True, metavar="ZONE", help="Only in this zone.")
-@click.option("--within", default="", metavar="LEVEL", help="All within one domain, such as block.")
-def defrag(
-    session: Session,
-    *,
-    plan: bool,
-    accelerators: str,
-    machine: str,
-    count: int | None,
-    zone_names: tuple[str, ...],
-    within: str,
-) -> None:
+@demand.only("accelerators", "machine", "tpu", "topology", "count", "zone", "within")
+def defrag(session: Session, *, plan: bool, wish: Wish) -> None:
     """Say which running work would have to end, or move, to make room for a shape now.
 
     In each pool where it could be, it is told for the domain with the least running time in the way. Nothing
@@ -41,27 +28,13 @@ def defrag(
     Examples:
       dws fleet defrag --plan --machine a3-highgpu-8g --count 8 --within block
       dws fleet defrag --plan --accelerators h100:64
+      dws fleet defrag --plan --tpu v5e --topology 8x8
     """
     from dws.wire.native_v1 import Alternative
 
     del plan
-    wish = Wish(
-        accelerators=accelerators,
-        duration="",
-        machine=machine,
-        count=count,
-        locations=zone_names,
-        within=within,
-        others=(),
-    )
-    check_what(wish)
-    wanted = Alternative(
-        accelerators=accelerators,
-        machine=machine,
-        count=(count or 1) if machine else 0,
-        locations=list(zone_names),
-        within=within or None,
-    )
+    what = demand.what_of(wish)
+    wanted = Alternative(locations=list(wish.locations), within=wish.within or None, **what)
     answer = session.client.defrag(wanted)
     session.emit(answer, lambda: _told(session, answer))
 

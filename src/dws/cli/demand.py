@@ -1,6 +1,7 @@
 """What is wanted, as words on a command line: the options of `run`, `submit`, `quote` and `amend`.
 
     --accelerators h100:16 --for 4h --within block --or "a100:16 for 8h in us-central1-b"
+    --tpu v5e --topology 4x8 --for 4h --or "2 x v5litepod-16"
 
 The options describe the first alternative; each `--or` adds one, written as a sentence. What an `--or`
 leaves out is as in the first: the duration, but never the machine.
@@ -11,10 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 import click
 
+from dws.cli import tpus
 from dws.cli.session import Session, complete_reservation
 from dws.model.errors import InvalidArgument
 from dws.wire.timefmt import format_duration, parse_duration
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 OR_EXAMPLE: Final = '"a100:16 for 8h in us-central1-b within block"'
 _SENTENCE = re.compile(
-    r"(?:(?P<count>\d+)\s*x\s*(?P<machine>[\w.-]+)|(?P<accelerators>[\w.-]+:\d+))"
+    r"(?:(?:(?P<count>\d+)\s*x\s*)?(?P<what>[\w.-]+)|(?P<accelerators>[\w.-]+:\d+))"
+    r"(?:\s+(?P<topology>\d+x\d+(?:x\d+)?))?"
     r"(?:\s+for\s+(?P<duration>\S+))?"
     r"(?:\s+in\s+(?P<locations>[\w,-]+))?"
     r"(?:\s+within\s+(?P<within>[\w-]+))?"
@@ -45,19 +48,31 @@ class Wish:
     within: str
     others: tuple[str, ...]
     reservation: str = ""
+    tpu: str = ""
+    topology: str = ""
 
     @property
     def is_empty(self) -> bool:
         """True when nothing was said about what is wanted."""
-        parts = (self.accelerators, self.duration, self.machine, self.locations, self.within, self.others)
+        what = (self.accelerators, self.machine, self.tpu, self.topology)
+        parts = (*what, self.duration, self.locations, self.within, self.others)
         return not any(parts) and self.count is None
+
+
+class What(TypedDict):
+    """What, and how many, as the API is told."""
+
+    accelerators: str
+    machine: str
+    count: int
+    topology: str
 
 
 def alternatives(wish: Wish) -> list[Alternative]:
     """The alternatives asked for, in order. Raises UsageError saying what is missing."""
     from dws.wire.native_v1 import Alternative
 
-    check_what(wish)
+    what = what_of(wish)
     until_end = wish.reservation not in ("", "any")
     if not wish.duration and not until_end:
         raise click.UsageError("say for how long: --for DURATION, for example --for 4h")
@@ -65,24 +80,32 @@ def alternatives(wish: Wish) -> list[Alternative]:
         parse_duration(wish.duration, field="for")
     first = Alternative(
         duration=wish.duration,
-        accelerators=wish.accelerators,
-        machine=wish.machine,
-        count=(wish.count or 1) if wish.machine else 0,
         locations=list(wish.locations),
         within=wish.within or None,
+        **what,
     )
     return [first, *(parse_alternative(text, duration=wish.duration) for text in wish.others)]
 
 
+def what_of(wish: Wish) -> What:
+    """What is wanted, said in one way. Raises UsageError or InvalidArgument otherwise."""
+    check_what(wish)
+    if wish.tpu:
+        accelerators, topology = tpus.asked(wish.tpu, wish.topology, wish.count or 1)
+        return What(accelerators=accelerators, machine="", count=0, topology=topology)
+    count = (wish.count or 1) if wish.machine else 0
+    return What(accelerators=wish.accelerators, machine=wish.machine, count=count, topology=wish.topology)
+
+
 def check_what(wish: Wish) -> None:
     """Raises UsageError or InvalidArgument unless it says what, and how many, in one way."""
-    if bool(wish.accelerators) == bool(wish.machine):
+    if sum(map(bool, (wish.accelerators, wish.machine, wish.tpu))) != 1:
         raise click.UsageError(
             "say what you want: either --accelerators TYPE:COUNT (for example h100:16) "
-            "or --machine TYPE --count N"
+            "or --machine TYPE --count N, or a TPU slice: --tpu TYPE --topology AxB"
         )
     if wish.accelerators and wish.count is not None:
-        raise click.UsageError("--count goes with --machine; write --accelerators TYPE:COUNT")
+        raise click.UsageError("--count goes with --machine and --tpu; write --accelerators TYPE:COUNT")
     if wish.accelerators and not _AMOUNT.fullmatch(wish.accelerators):
         raise InvalidArgument(
             f"accelerators: '{wish.accelerators}' is not TYPE:COUNT, such as 'h100:16'",
@@ -95,21 +118,31 @@ def parse_alternative(text: str, *, duration: str) -> Alternative:
     from dws.wire.native_v1 import Alternative
 
     match = _SENTENCE.fullmatch(text.strip())
-    if match is None:
+    what = None if match is None else _what_of_sentence(match)
+    if match is None or what is None:
         raise click.UsageError(
-            f"--or '{text}' is not understood; write for example {OR_EXAMPLE} or '2 x a3-highgpu-8g for 4h'"
+            f"--or '{text}' is not understood; write for example {OR_EXAMPLE}, '2 x a3-highgpu-8g for 4h' or "
+            "'v5e:1 4x8'"
         )
     said = match["duration"] or duration
     if said:
         parse_duration(said, field="or")
     return Alternative(
         duration=said,
-        accelerators=match["accelerators"] or "",
-        machine=match["machine"] or "",
-        count=int(match["count"] or 0),
         locations=match["locations"].split(",") if match["locations"] else [],
         within=match["within"],
+        **what,
     )
+
+
+def _what_of_sentence(match: re.Match[str]) -> What | None:
+    """What an alternative's sentence asks for, None when it does not say how many of what."""
+    what, topology, count = match["what"], match["topology"] or "", match["count"]
+    if match["accelerators"]:
+        return What(accelerators=match["accelerators"], machine="", count=0, topology=topology)
+    if tpus.is_slice_name(what):
+        return What(accelerators=f"{what}:{count or 1}", machine="", count=0, topology=topology)
+    return What(accelerators="", machine=what, count=int(count), topology=topology) if count else None
 
 
 def amended(request: Request, wish: Wish) -> list[Alternative]:
@@ -117,12 +150,13 @@ def amended(request: Request, wish: Wish) -> list[Alternative]:
     import msgspec
 
     first, *rest = request.alternatives
-    if wish.accelerators:
-        first = msgspec.structs.replace(first, accelerators=wish.accelerators, machine="", count=0)
-    if wish.machine:
-        first = msgspec.structs.replace(first, machine=wish.machine, accelerators="", count=1)
-    if wish.count is not None:
-        first = msgspec.structs.replace(first, count=wish.count)
+    if wish.accelerators or wish.machine or wish.tpu:
+        first = msgspec.structs.replace(first, **what_of(wish))
+    else:
+        if wish.topology:
+            first = msgspec.structs.replace(first, topology=wish.topology)
+        if wish.count is not None:
+            first = msgspec.structs.replace(first, count=wish.count)
     if wish.duration:
         first = msgspec.structs.replace(first, duration=wish.duration)
     if wish.locations:
@@ -137,7 +171,7 @@ def amended(request: Request, wish: Wish) -> list[Alternative]:
 def words(alternative: Alternative) -> str:
     """An alternative as a sentence that `--or` would read again."""
     what = alternative.accelerators or f"{alternative.count} x {alternative.machine}"
-    text = what
+    text = f"{what} {alternative.topology}" if alternative.topology else what
     if alternative.duration:
         text += f" for {format_duration(parse_duration(alternative.duration))}"
     if alternative.locations:
@@ -194,6 +228,7 @@ def only(*names: str) -> Callable[[F], F]:
             *args: Any, zone_names: tuple[str, ...] = (), regions: tuple[str, ...] = (), **kwargs: Any
         ) -> Any:
             nothing: dict[str, Any] = {"accelerators": "", "machine": "", "count": None, "within": ""}
+            nothing |= {"tpu": "", "topology": ""}
             said = {name: kwargs.pop(name, value) for name, value in nothing.items()}
             wish = Wish(locations=(*zone_names, *regions), duration="", others=(), **said)
             return command(*args, wish=wish, **kwargs)
@@ -213,13 +248,33 @@ def window_options(command: F) -> F:
     return command
 
 
-_WISHES: Final = ("accelerators", "duration", "machine", "count", "within", "others", "reservation")
-_NAMES: Final = ("accelerators", "for", "machine", "count", "zone", "region", "within", "reservation", "or")
+_WISHES: Final = (
+    *("accelerators", "duration", "machine", "count", "within", "others", "reservation"),
+    *("tpu", "topology"),
+)
+_NAMES: Final = (
+    *("accelerators", "for", "machine", "tpu", "topology", "count", "zone", "region", "within"),
+    *("reservation", "or"),
+)
 _DEMAND: Final = (
     click.option("--accelerators", default="", metavar="TYPE:COUNT", help="For example h100:16."),
     click.option("--for", "duration", default="", metavar="DURATION", help="For how long: 4h, 90m, 1d12h."),
     click.option("--machine", default="", metavar="TYPE", help="Machine type instead of accelerators."),
-    click.option("--count", type=click.IntRange(min=1), default=None, help="How many machines."),
+    click.option(
+        "--tpu",
+        default="",
+        metavar="TYPE",
+        shell_complete=tpus.complete_tpu,
+        help="A TPU slice: v5e with a --topology, or by its name, v5litepod-16.",
+    ),
+    click.option(
+        "--topology",
+        default="",
+        metavar="AxB[xC]",
+        shell_complete=tpus.complete_topology,
+        help="Its sides in chips: 4x8.",
+    ),
+    click.option("--count", type=click.IntRange(min=1), default=None, help="How many machines, or slices."),
     click.option("--zone", "zone_names", multiple=True, metavar="ZONE", help="Only in this zone."),
     click.option("--region", "regions", multiple=True, metavar="REGION", help="Only in this region."),
     click.option("--within", default="", metavar="LEVEL", help="All within one domain, such as block."),
