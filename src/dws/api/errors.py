@@ -81,9 +81,14 @@ def native(error: DwsError) -> bytes:
     return msgspec.json.encode(ErrorEnvelope(error=body), enc_hook=str)
 
 
+_PUBLIC = {"missingField": "required", "unknownField": "invalid", "wrongType": "invalid"}
+"""Google's words for reasons that the native door tells apart."""
+
+
 def google(error: DwsError) -> bytes:
     """Google's envelope."""
-    item = {"message": error.message, "domain": "global", "reason": error.reason}
+    reason = _PUBLIC.get(error.reason, error.reason)
+    item = {"message": error.message, "domain": "global", "reason": reason}
     if error.field:
         item |= {"location": error.field, "locationType": "parameter"}
     body = {

@@ -593,7 +593,6 @@ class Engine:
             search,
             limit=command.limit,
             hours=reservations.hours_of(command, search),
-            soonest=command.soonest,
         )
 
     def calendar(

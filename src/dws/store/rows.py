@@ -101,7 +101,6 @@ def document_row(kept: Document) -> Row:
         "parent": kept.parent,
         "name": kept.name,
         "request": kept.request,
-        "reservation": kept.reservation,
         "ended_at": kept.ended_at,
         "version": kept.version,
         "doc": document(kept),

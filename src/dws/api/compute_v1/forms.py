@@ -29,8 +29,8 @@ def invalid(path: str, value: object, why: str = "") -> InvalidArgument:
 
 
 def required(path: str) -> InvalidArgument:
-    """A field that must be there is not."""
-    field = f"resource.{path}"
+    """A field that must be there is not; the whole body for the empty path."""
+    field = f"resource.{path}" if path else "resource"
     return InvalidArgument(f"Required field '{field}' not specified", field=field, reason="required")
 
 
@@ -72,6 +72,13 @@ def _whole(value: Any, path: str, most: int) -> int:
     if number is None or not -most - 1 <= number <= most:
         raise invalid(path, value, "A whole number is needed.")
     return number
+
+
+def number(value: Any, path: str) -> float:
+    """Any number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise invalid(path, value, "A number is needed.")
+    return value
 
 
 def anything(value: Any, path: str) -> Any:

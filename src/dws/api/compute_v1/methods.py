@@ -1,13 +1,11 @@
-"""Every method of the Compute door."""
+"""Every method of the Compute door, each taking and giving what the version it is called in knows."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from dws.api.compute_v1 import (
-    calendar_advice,
     catalog,
-    future_reservation_changes,
     future_reservations,
     group_instances,
     groups,
@@ -18,11 +16,12 @@ from dws.api.compute_v1 import (
     operations,
     reservations,
     resize_requests,
+    schemas,
     serial_port,
     templates,
 )
 
-METHODS: Final = (
+_EVERY: Final = (
     *catalog.METHODS,
     *images.METHODS,
     *operations.METHODS,
@@ -35,7 +34,6 @@ METHODS: Final = (
     *serial_port.METHODS,
     *resize_requests.METHODS,
     *reservations.METHODS,
-    *calendar_advice.METHODS,
     *future_reservations.METHODS,
-    *future_reservation_changes.METHODS,
 )
+METHODS: Final = tuple(schemas.guarded(method) for method in _EVERY)

@@ -46,7 +46,7 @@ def check_resource_name(name: object, field: str = "resource.name") -> str:
     """A resource's name as RFC 1035 has it. Raises InvalidArgument."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidArgument(
-            f"Invalid value for field '{field}': '{name}'. Must be a match of regex "
+            f"Invalid value for field '{field}': '{name or ''}'. Must be a match of regex "
             "'(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'",
             field=field,
         )
