@@ -12,47 +12,22 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from dws.api.compute_v1 import future_reservation_forms as forms
-from dws.api.compute_v1 import reservations, share_settings, sku_forms, templates
+from dws.api.compute_v1 import reservations, reserved_machines, share_settings, shortages
 from dws.api.compute_v1.documents import Called
-from dws.api.compute_v1.forms import invalid, required
+from dws.api.compute_v1.forms import invalid
 from dws.api.compute_v1.masks import value_at
-from dws.api.compute_v1.names import below_project, last, scope_of
-from dws.api.compute_v1.shortages import EXHAUSTED
+from dws.api.compute_v1.names import scope_of
+from dws.api.compute_v1.reserved_machines import Sku
 from dws.engine import reservations as native
 from dws.engine.commands import Reserve
-from dws.engine.ports import Reader
 from dws.engine.write import Write
-from dws.model.demand import Alternative
 from dws.model.errors import InvalidArgument, NoRoom
-from dws.model.names import derive_name
 from dws.model.reservation import Reservation, Share, Terms
-from dws.model.topology import Fleet
-from dws.wire.timefmt import format_instant
 
-COUNT: Final = "specificSkuProperties.totalCount"
-MACHINE: Final = "specificSkuProperties.instanceProperties.machineType"
-_OF_TEMPLATE: Final = ("machineType", "guestAccelerators", "minCpuPlatform")
+SKU: Final = Sku("specificSkuProperties", "totalCount")
+COUNT: Final = SKU.count
+MACHINE: Final = SKU.machine
 _CARRIED: Final = ("deploymentType", "schedulingType", "enableEmergentMaintenance")
-
-
-def machine_of(reader: Reader, call: Called, told: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """The properties of the machines that a body asks for, said there or in a template, and the template's id
-    (0: none). Raises NotFound, or InvalidArgument when both say them."""
-    sku = told.get("specificSkuProperties", {})
-    said: dict[str, Any] = sku.get("instanceProperties", {})
-    named = sku.get("sourceInstanceTemplate")
-    if not named:
-        return said, 0
-    kept = templates.look_up(reader, call.project, named)
-    if kept is None:
-        raise scope_of(call).not_found(below_project(named, "global/instanceTemplates"))
-    properties = kept.body["properties"]
-    found = {name: properties[name] for name in _OF_TEMPLATE if properties.get(name)}
-    found["machineType"] = last(found["machineType"])
-    if said and said != found:
-        why = "Give instanceProperties or sourceInstanceTemplate, not both."
-        raise invalid("specificSkuProperties.instanceProperties", said, why)
-    return found, kept.id
 
 
 def book(
@@ -68,8 +43,8 @@ def book(
     created = _created_name(w, call, zone, name, told, window.start)
     command = Reserve(
         project=call.project,
-        name=_native_name(w, call.project, zone, created),
-        alternative=alternative_of(w.books.fleet, zone, told, machine, length_s),
+        name=reservations.native_name(w.tx, call.project, zone, created),
+        alternative=reserved_machines.alternative_of(w.books.fleet, zone, told, machine, SKU, length_s),
         start=window.start,
         terms=terms_of(told, call.project),
         description=told.get("description", ""),
@@ -82,40 +57,6 @@ def book(
     place = f"zones/{zone}"
     reservations.keep(w, call.project, place, created, body, reservation=booked.id, future=name)
     return booked, created
-
-
-def alternative_of(
-    fleet: Fleet, zone: str, told: Mapping[str, Any], machine: Mapping[str, Any], length_s: int
-) -> Alternative:
-    """The machines, or chips, that a body asks for. Raises InvalidArgument."""
-    where = (zone,)
-    if "aggregateReservation" in told:
-        chips, count = sku_forms.chips_of(told["aggregateReservation"])
-        if count < 1:
-            raise required("aggregateReservation.reservedResources.accelerator.acceleratorCount")
-        if not chips or all(pool.shape.accelerator != chips for pool in fleet.pools_in(where)):
-            family = told["aggregateReservation"].get("vmFamily")
-            why = f"No pool in zone '{zone}' has TPUs of that family."
-            raise invalid("aggregateReservation.vmFamily", family, why)
-        return Alternative(accelerator=chips, count=count, duration_s=length_s, locations=where)
-    count = value_at(told, COUNT)
-    if count is None:
-        raise required(COUNT)
-    shape = machine.get("machineType")
-    if not shape:
-        raise required(MACHINE)
-    serving = [pool for pool in fleet.pools_in(where) if pool.piece_of(shape) is not None]
-    if not serving:
-        why = f"Machine type with name '{shape}' does not exist in zone '{zone}'."
-        raise invalid(MACHINE, shape, why)
-    has = serving[0].shape_named(shape)
-    for each in machine.get("guestAccelerators", ()):
-        kind, number = last(each.get("acceleratorType", "")), each.get("acceleratorCount", 0)
-        if (kind, number) != (has.accelerator, has.accelerators):
-            why = f"Machine type '{shape}' has {has.accelerators} of '{has.accelerator}'."
-            path = "specificSkuProperties.instanceProperties.guestAccelerators"
-            raise invalid(path, f"{number} of {kind}", why)
-    return Alternative(shape=shape, count=int(count), duration_s=length_s, locations=where)
 
 
 def terms_of(told: Mapping[str, Any], owner: str, before: tuple[Share, ...] = ()) -> Terms:
@@ -135,32 +76,14 @@ def _created_name(w: Write, call: Called, zone: str, name: str, told: Mapping[st
     prefix = told.get("namePrefix")
     if not prefix:
         created = str(told.get("reservationName", name))
-        if not _is_free(w, call.project, zone, created):
+        if not reservations.is_free(w.tx, call.project, zone, created):
             path = f"zones/{zone}/reservations/{created}"
             raise scope_of(call).exists(path)
         return created
     day, number = datetime.fromtimestamp(start, UTC).strftime("%Y%m%d"), 1
-    while not _is_free(w, call.project, zone, f"{prefix}-{day}-{number}"):
+    while not reservations.is_free(w.tx, call.project, zone, f"{prefix}-{day}-{number}"):
         number += 1
     return f"{prefix}-{day}-{number}"
-
-
-def _is_free(w: Write, project: str, zone: str, name: str) -> bool:
-    """True when no reservation in the zone that is not over has that name, however it was made."""
-    holder = w.tx.reservation_named(project, name)
-    if holder is not None and not holder.state.is_terminal and holder.zone == zone:
-        return False
-    kept = w.tx.document_named(reservations.KIND, project, f"zones/{zone}", name)
-    behind = w.tx.reservation(kept.reservation) if kept is not None else None
-    return behind is None or behind.state.is_terminal
-
-
-def _native_name(w: Write, project: str, zone: str, name: str) -> str:
-    """The engine's name for it: the same, unless one in another zone has it; its names are of a project."""
-    holder = w.tx.reservation_named(project, name)
-    if holder is None or holder.state.is_terminal:
-        return name
-    return derive_name(name, zone)
 
 
 # --- refusals ---------------------------------------------------------------------------------
@@ -173,7 +96,7 @@ def told_as_asked(zone: str, told: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except NoRoom as error:
-        raise _exhausted(zone, error) from None
+        raise shortages.no_room(zone, error) from None
     except InvalidArgument as error:
         path = _path_of(told, error.field or "")
         if path is None:
@@ -202,15 +125,3 @@ def _path_of(told: Mapping[str, Any], field: str) -> str | None:
         "machine": of_sort,
         "description": "description",
     }.get(field)
-
-
-def _exhausted(zone: str, error: NoRoom) -> NoRoom:
-    nearest: Any = error.details.get("nearest", ())
-    spans = [f"{format_instant(each['start'])} to {format_instant(each['end'])}" for each in nearest]
-    hint = f" The nearest windows with room: {'; '.join(spans)}." if spans else ""
-    return NoRoom(
-        f"The zone '{zone}' does not have enough resources available to fulfill the request: "
-        f"{error.message}.{hint}",
-        reason=EXHAUSTED,
-        details=error.details,
-    )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, operations, reservations, share_settings
+from dws.api.compute_v1 import documents, operations, reservations, reserved_machines, share_settings
 from dws.api.compute_v1 import future_reservation_bookings as bookings
 from dws.api.compute_v1 import future_reservation_forms as forms
 from dws.api.compute_v1.documents import Body, Called
@@ -54,7 +54,7 @@ def insert(call: Called) -> dict[str, Any]:
 
 def put(w: Write, call: Called, kept: Document, told: dict[str, Any]) -> None:
     """Keep what is said of one that is no more than a draft, and book it when it is submitted."""
-    machine, template = bookings.machine_of(w.tx, call, told)
+    machine, template = reserved_machines.machine_of(w.tx, call, told, bookings.SKU)
     bookings.terms_of(told, call.project)
     body = {"told": told, "machine": machine, "template": template, "created": ""}
     reservation = 0

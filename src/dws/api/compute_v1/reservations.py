@@ -22,6 +22,7 @@ from dws.engine.write import Write
 from dws.model.demand import OPEN_ENDED_S
 from dws.model.document import Document
 from dws.model.errors import AlreadyExists
+from dws.model.names import derive_name
 from dws.model.reservation import Reservation, ReservationState
 from dws.wire.timefmt import format_instant
 
@@ -87,6 +88,25 @@ def keep(
         w.tx.drop_document(before.id)
     told = {"properties": body, "future": future}
     return documents.keep(w, KIND, project, place, name, told, reservation=reservation)
+
+
+def is_free(reader: Reader, project: str, zone: str, name: str) -> bool:
+    """True when no reservation in the zone that is not over has that name, however it was made."""
+    holder = reader.reservation_named(project, name)
+    if holder is not None and not holder.state.is_terminal and holder.zone == zone:
+        return False
+    kept = reader.document_named(KIND, project, f"zones/{zone}", name)
+    behind = reader.reservation(kept.reservation) if kept is not None else None
+    return behind is None or behind.state.is_terminal
+
+
+def native_name(reader: Reader, project: str, zone: str, name: str) -> str:
+    """The engine's name for one that is to be made: the same, unless one in another zone has it; the
+    engine's names are of a project."""
+    holder = reader.reservation_named(project, name)
+    if holder is None or holder.state.is_terminal:
+        return name
+    return derive_name(name, zone)
 
 
 def status(behind: Reservation | None) -> str | None:

@@ -1,9 +1,11 @@
-"""Why a request waits, as Compute's errors say it: with the estimate the public service left room for."""
+"""Why a request waits, or a reservation is refused, as Compute's errors say it: with the estimate, and the
+nearest windows, that the public service left room for."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from dws.model.errors import NoRoom
 from dws.model.request import CapacityRequest
 from dws.planner.plan import Forecast
 from dws.wire.timefmt import format_instant, render_reason
@@ -30,3 +32,16 @@ def shortage(request: CapacityRequest, forecast: Forecast) -> dict[str, Any]:
         "message": f"{place}: {render_reason(forecast.reason.text, dict(forecast.reason.facts))}",
         "errorDetails": [{"errorInfo": info}],
     }
+
+
+def no_room(zone: str, error: NoRoom) -> NoRoom:
+    """The refusal of a reservation for want of room, naming the nearest windows that have some."""
+    nearest: Any = error.details.get("nearest", ())
+    spans = [f"{format_instant(each['start'])} to {format_instant(each['end'])}" for each in nearest]
+    hint = f" The nearest windows with room: {'; '.join(spans)}." if spans else ""
+    return NoRoom(
+        f"The zone '{zone}' does not have enough resources available to fulfill the request: "
+        f"{error.message}.{hint}",
+        reason=EXHAUSTED,
+        details=error.details,
+    )
