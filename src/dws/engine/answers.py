@@ -214,7 +214,7 @@ class Health:
 class ReservationView:
     """A reservation as a reader sees it. `in_use` are hosts that work inside it holds now, `waiting`
     requests inside that wait, `inside` what runs or waits in it; `hosts` are its hosts' names once it has
-    started. `cost_micros` is for the whole window."""
+    started. `cost_micros` is for the whole window, 0 for one without an end."""
 
     reservation: Reservation
     in_use: int = 0

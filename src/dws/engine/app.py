@@ -593,6 +593,7 @@ class Engine:
             search,
             limit=command.limit,
             hours=reservations.hours_of(command, search),
+            soonest=command.soonest,
         )
 
     def calendar(

@@ -61,7 +61,9 @@ def _view(
     held = sum(len(i.slots) or 1 for r in running if r.grant for i in r.grant.instances if i.is_held)
     used = -(-held // pool.piece_held(reservation.shape).units) if booking and pool else held
     hosts = pool.hosts_of(booking.units) if booking and pool else ()
-    price = cost_micros(pool, reservation.shape, reservation.count, reservation.window) if pool else 0
+    price = 0
+    if pool is not None and not reservation.is_open_ended:
+        price = cost_micros(pool, reservation.shape, reservation.count, reservation.window)
     return ReservationView(
         reservation=reservation,
         in_use=used,
@@ -76,6 +78,8 @@ def rules(policy: PolicyOptions, reservation: Reservation) -> tuple[Reason, ...]
     """What holds for it, in words: shown when it is booked, enforced after."""
     approval = policy.reservation_approval == "approver" and reservation.approve_by > 0
     told = [_cancelling(policy, reservation), _amending(policy, reservation)]
+    if reservation.on_demand:
+        told = [Reason(code="RULE_AMEND", text="it can be changed and given back at any time")]
     if approval:
         text = "an operator has to approve it until {at:time}"
         told.insert(0, Reason(code="RULE_APPROVAL", text=text, facts={"at": reservation.approve_by}))
@@ -84,7 +88,8 @@ def rules(policy: PolicyOptions, reservation: Reservation) -> tuple[Reason, ...]
         told.append(Reason(code="RULE_NO_SHOW", text=text, facts={"at": policy.no_show_release_s}))
     fate = "stopped" if reservation.terms.at_end is AtEnd.STOP else "deleted"
     text = f"what still runs in it at {{at:time}} is {fate}"
-    told.append(Reason(code="RULE_END", text=text, facts={"at": reservation.window.end}))
+    if not reservation.is_open_ended:
+        told.append(Reason(code="RULE_END", text=text, facts={"at": reservation.window.end}))
     return tuple(told)
 
 

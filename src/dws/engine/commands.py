@@ -94,7 +94,8 @@ class ChangeHosts:
 class Reserve:
     """Book capacity from `start` to `start + alternative.duration_s`. The first of the alternative's
     locations with room is taken. `start_in_s`, when given, is from now instead of `start`. `time_zone` is
-    the zone its owner thinks in. With `dry_run` nothing is booked."""
+    the zone its owner thinks in. With `dry_run` nothing is booked. One that is `on_demand` starts now,
+    whatever `start` says, and may last as long as it likes (`OPEN_ENDED_S`: until it is given back)."""
 
     project: str
     name: str
@@ -105,6 +106,7 @@ class Reserve:
     description: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     time_zone: str = ""
+    on_demand: bool = False
     dry_run: bool = False
     call_id: str = ""
 
@@ -132,9 +134,9 @@ class AmendReservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seek:
-    """Search the calendar for windows: a start in [start_from, start_to], an end at or before `end_to`
-    (0: no bound), a length from `min_s` to `max_s`, and all of it within `hours` where these are given.
-    Holds nothing."""
+    """Search the calendar for windows: a start in [start_from, start_to], an end in [end_from, end_to] (0: no
+    bound), a length from `min_s` to `max_s`, and all of it within `hours` where these are given. The longest
+    come first, or the `soonest`. Holds nothing."""
 
     project: str
     alternative: Alternative
@@ -143,8 +145,10 @@ class Seek:
     min_s: int
     max_s: int
     end_to: int = 0
+    end_from: int = 0
     hours: Recurrence | None = None
     limit: int = 10
+    soonest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

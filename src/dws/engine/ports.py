@@ -66,8 +66,8 @@ class ReservationQuery:
 class DocumentQuery:
     """Which documents of one kind to list; empty fields do not restrict, `parent` None neither.
 
-    Results are ordered by (scope, parent, name); `after` is that of the one to continue behind. `request`
-    restricts to those that stand for a request.
+    Results are ordered by (scope, parent, name); `after` is that of the one to continue behind. `request` and
+    `reservation` restrict to those that stand for it.
     """
 
     kind: str
@@ -75,6 +75,7 @@ class DocumentQuery:
     scope: str = ""
     parent: str | None = None
     request: int = 0
+    reservation: int = 0
     after: tuple[str, str, str] | None = None
     limit: int = 500
 

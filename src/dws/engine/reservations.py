@@ -17,6 +17,7 @@ from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.access import Principal, Role
 from dws.model.booking import Stage
+from dws.model.demand import OPEN_ENDED_S
 from dws.model.errors import (
     AlreadyExists,
     FailedPrecondition,
@@ -102,7 +103,8 @@ def book(w: Write, who: Principal, command: Reserve, *, series: str = "") -> Res
     tentative = reservation.state is ReservationState.PENDING_APPROVAL
     stage = Stage.HOLD if tentative else Stage.FIRM
     booking = ledger.reserve(w, reservation.id, option.pool, option.window, option.parts, stage)
-    return w.reserve(evolve(reservation, booking=booking.id))
+    booked = w.reserve(evolve(reservation, booking=booking.id))
+    return windows.start(w, booked) if command.on_demand else booked
 
 
 def _propose(
@@ -114,6 +116,11 @@ def _propose(
     _check_name_is_free(w, command.project, command.name)
     option = windows.place(w, command.alternative, window)
     needs_approval = w.policy.reservation_approval == "approver" and who.role is not Role.OPERATOR
+    if needs_approval and command.on_demand:
+        raise PermissionDenied(
+            "on this fleet an operator approves reservations before they start, so none starts at once; book "
+            "one ahead, or ask an operator to make it"
+        )
     state = ReservationState.PENDING_APPROVAL if needs_approval else ReservationState.APPROVED
     approve_by = min(window.start, w.now + w.policy.approval_expiry_s) if needs_approval else 0
     reservation = Reservation(
@@ -133,6 +140,7 @@ def _propose(
         description=command.description,
         labels=command.labels,
         time_zone=command.time_zone,
+        on_demand=command.on_demand,
         approve_by=approve_by,
         lock_at=lock_at(w.now, w.policy, window.start),
         cancel_until=cancel_until(w.now, w.policy, window.start),
@@ -145,6 +153,9 @@ def window_of(now: int, policy: PolicyOptions, command: Reserve) -> Span:
 
     Raises InvalidArgument naming the field, the value and the limit.
     """
+    if command.on_demand:
+        check_length(policy, command.alternative.duration_s, on_demand=True)
+        return Span(now, now + command.alternative.duration_s)
     start = command.start if command.start_in_s is None else now + command.start_in_s
     if start < now:
         if now - start > policy.past_tolerance_s:
@@ -206,21 +217,43 @@ def search_of(now: int, policy: PolicyOptions, command: Seek) -> windows_of.Sear
     if not 1 <= command.limit <= SEEK_MAX:
         raise InvalidArgument(f"limit: {command.limit} is outside 1 … {SEEK_MAX}", field="limit")
     return windows_of.Search(
-        start_from=first, start_to=last, end_to=end, min_s=command.min_s, max_s=command.max_s
+        start_from=first,
+        start_to=last,
+        end_to=end,
+        min_s=command.min_s,
+        max_s=command.max_s,
+        end_from=command.end_from,
     )
 
 
-def check_length(policy: PolicyOptions, length: int) -> None:
-    """Raises InvalidArgument when the policy has no reservations of that length."""
+def check_length(policy: PolicyOptions, length: int, *, on_demand: bool = False) -> None:
+    """Raises InvalidArgument when the policy has no reservations of that length; those made on demand are
+    bound by `open_ended` alone."""
+    if on_demand and policy.open_ended:
+        _check_between(length, 1, OPEN_ENDED_S)
+        return
+    if on_demand and length >= OPEN_ENDED_S:
+        raise InvalidArgument(
+            "duration: the policy of this fleet (open_ended = false) has no reservation without an end; say "
+            "when it ends",
+            field="duration",
+        )
+    if on_demand:
+        _check_between(length, 1, policy.reservation_max_s)
+        return
     if policy.reservation_lengths_s and length not in policy.reservation_lengths_s:
         allowed = " or ".join(map(length_in_words, policy.reservation_lengths_s))
         raise InvalidArgument(
             f"duration: {length_in_words(length)}; reservations last {allowed}", field="duration"
         )
-    if not policy.reservation_min_s <= length <= policy.reservation_max_s:
+    _check_between(length, policy.reservation_min_s, policy.reservation_max_s)
+
+
+def _check_between(length: int, least: int, most: int) -> None:
+    if not least <= length <= most:
         raise InvalidArgument(
-            f"duration: {length_in_words(length)} is outside the allowed "
-            f"{length_in_words(policy.reservation_min_s)} … {length_in_words(policy.reservation_max_s)}",
+            f"duration: {length_in_words(length)} is outside the allowed {length_in_words(least)} … "
+            f"{length_in_words(most)}",
             field="duration",
         )
 
@@ -391,7 +424,7 @@ def _amended(
 def _check_may_amend(w: Write, reservation: Reservation, *, moves: bool) -> None:
     if reservation.state.is_terminal or reservation.state is ReservationState.ENDING:
         raise FailedPrecondition(f"reservation '{reservation.name}' is {reservation.state}")
-    if not moves:
+    if not moves or reservation.on_demand:
         return
     if w.policy.reservation_amend == "never":
         raise FailedPrecondition(
@@ -429,7 +462,7 @@ def _resized(
     if window.end <= w.now:
         raise InvalidArgument("end: lies in the past; 'dws reservations release' ends it now", field="end")
     if is_open:
-        check_length(w.policy, window.length_s)
+        check_length(w.policy, window.length_s, on_demand=reservation.on_demand)
     elif window.start < w.now:
         raise InvalidArgument("start: lies in the past", field="start")
     else:

@@ -312,7 +312,8 @@ def fire(w: Write, reservation: Reservation, item: WorkItem) -> None:
             if reservation.state is ReservationState.APPROVED and w.now >= reservation.lock_at:
                 w.apply_to(reservation, ev.ReservationLocked())
         case WorkKind.RESERVATION_START:
-            _start(w, reservation)
+            if reservation.state.is_ahead and w.now >= reservation.window.start:
+                start(w, reservation)
         case WorkKind.RESERVATION_WARN:
             _warn(w, reservation, int(item.tag))
         case WorkKind.RESERVATION_IDLE:
@@ -321,12 +322,12 @@ def fire(w: Write, reservation: Reservation, item: WorkItem) -> None:
             _end(w, reservation)
 
 
-def _start(w: Write, reservation: Reservation) -> None:
-    if not reservation.state.is_ahead or w.now < reservation.window.start:
-        return
+def start(w: Write, reservation: Reservation) -> Reservation:
+    """Its time has come: it is open, and the next plan draws its hosts."""
     started = w.apply_to(reservation, ev.ReservationStarted())
     schedule_warnings(w, started)
     occupancy.look_later_whether_used(w, started)
+    return started
 
 
 def schedule_warnings(w: Write, reservation: Reservation) -> None:

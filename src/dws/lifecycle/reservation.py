@@ -133,7 +133,7 @@ def _started(reservation: Reservation, event: ev.ReservationStarted, now: int) -
     del event
     return Step(
         evolve(reservation, state=_S.PROVISIONING, idle_since=now),
-        (Drop(kinds=(WorkKind.RESERVATION_LOCK,)),),
+        (Drop(kinds=(WorkKind.RESERVATION_LOCK, WorkKind.RESERVATION_START)),),
     )
 
 

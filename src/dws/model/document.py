@@ -14,6 +14,8 @@ from dws.model.names import DocumentId
 
 WITH_REQUEST: Final = -1
 """When a document is over that is over with its request."""
+WITH_RESERVATION: Final = -2
+"""When a document is over that is over with its reservation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +27,8 @@ class Document:
     One name is used once per kind, project, scope and parent. `body` is what the client said, JSON values
     only. `request` and `rank` say which request, and which instance of it, it stands for (0: none);
     `reservation` which reservation. `ended_at` is when it became a thing of the past, 0 until then: from
-    there its time to be forgotten is counted. One that is over `WITH_REQUEST` is forgotten with the record of
-    its request.
+    there its time to be forgotten is counted. One that is over `WITH_REQUEST`, or `WITH_RESERVATION`, is
+    forgotten with the record of that.
     """
 
     id: DocumentId

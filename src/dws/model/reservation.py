@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from dws.model.demand import OPEN_ENDED_S
 from dws.model.errors import InvalidArgument
 from dws.model.names import BookingId, ReservationId
 from dws.model.time import Span
@@ -104,6 +105,7 @@ class Reservation:
     late. `cancel_until` is the last instant of a free cancellation; 0 is never. `time_zone` is the zone its
     owner thinks in. `sequence` counts its changes, for calendar programs. `opened_at` is when all its hosts
     were first there, `idle_since` since when nothing runs in it (0: something does, or it has not started).
+    One that is `on_demand` was made for the instant it was asked for, outside the calendar's bounds.
     """
 
     id: ReservationId
@@ -124,6 +126,7 @@ class Reservation:
     labels: dict[str, str] = field(default_factory=dict)
     time_zone: str = ""
     series: str = ""
+    on_demand: bool = False
     booking: BookingId | None = None
     short: int = 0
     lock_at: int = 0
@@ -141,6 +144,11 @@ class Reservation:
     def is_degraded(self) -> bool:
         """True while it lacks hosts."""
         return self.short > 0
+
+    @property
+    def is_open_ended(self) -> bool:
+        """True when it lasts until it is given back."""
+        return self.window.length_s == OPEN_ENDED_S
 
     def limit_of(self, project: str) -> int:
         """How many hosts a project it is shared with may use at once, 0 for no limit of its own."""

@@ -29,13 +29,14 @@ NEAREST_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A start in [start_from, start_to], an end at or before `end_to`, a length from `min_s` to `max_s`."""
+    """A start in [start_from, start_to], an end in [end_from, end_to], a length from `min_s` to `max_s`."""
 
     start_from: int
     start_to: int
     end_to: int
     min_s: int
     max_s: int
+    end_from: int = 0
 
 
 @dataclass(slots=True)
@@ -59,14 +60,16 @@ class Ground:
 
     def options(self, search: Search) -> Iterator[tuple[Span, tuple[Part, ...]]]:
         """The longest window from each start that comes into question, in order of start."""
-        at = search.start_from
-        for _ in range(OPTIONS_PER_POOL):
+        at, given = max(search.start_from, search.end_from - search.max_s), 0
+        while given < OPTIONS_PER_POOL:
             start = self._earliest(at, search)
             if start is None:
                 return
             found = self.longest(start, min(search.max_s, search.end_to - start))
             assert found is not None, "what was found free is free"
-            yield found
+            if found[0].end >= search.end_from:
+                yield found
+                given += 1
             later = self._next_change(start)
             if later is None or later > search.start_to:
                 return
@@ -225,9 +228,11 @@ def advise(
     *,
     limit: int,
     hours: Sequence[Span] | None = None,
+    soonest: bool = False,
 ) -> Advice:
-    """The best windows: the longest first, then the earliest, then the cheapest; and why the other pools
-    have none. Each can be booked as it is, and lies in one of the `hours` where these are given."""
+    """The best windows: the longest first, then the earliest, then the cheapest, or the `soonest` before the
+    longest; and why the other pools have none. Each can be booked as it is, and lies in one of the `hours`
+    where these are given."""
     searches = [search] if hours is None else list(_narrowed(search, hours))
     every = {c.pool.name: c for c in candidates(Demand(alternatives=(alternative,)), snapshot.fleet)}
     found: list[WindowOption] = []
@@ -247,6 +252,8 @@ def advise(
                 reason = _why_none(snapshot, candidate, ground, searches[0])
             lost.append(ZoneLoss(zone=candidate.pool.zone, pool=name, reason=reason))
     found.sort(key=lambda o: (-o.window.length_s, o.window.start, o.cost_micros, o.pool))
+    if soonest:
+        found.sort(key=lambda o: o.window.start)
     return Advice(now=now, options=tuple(found[:limit]), lost=tuple(lost))
 
 
@@ -317,8 +324,8 @@ def _why_none(
             text=f"needs {{need}} {what}; reservations may take {{limit}} of the {{total}} of {{pool}}",
             facts={**facts, "limit": ground.limit // candidate.piece.units},
         )
-    span = Span(search.start_from, search.start_from + search.min_s)
-    return _why_not(ground, span)
+    first = max(search.start_from, search.end_from - search.max_s)
+    return _why_not(ground, Span(first, max(first + search.min_s, search.end_from)))
 
 
 def _most(candidate: Candidate, within: str | None) -> int:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 
 from dws.engine.ports import DocumentQuery
-from dws.model.document import WITH_REQUEST, Document
+from dws.model.document import WITH_REQUEST, WITH_RESERVATION, Document
 
 Place = tuple[str, str, str]
 
@@ -19,6 +19,7 @@ class DocumentRegister:
         self._names: defaultdict[tuple[str, str], dict[Place, int]] = defaultdict(dict)
         self._order: defaultdict[tuple[str, str], list[Place]] = defaultdict(list)
         self._of_request: defaultdict[int, dict[int, None]] = defaultdict(dict)
+        self._of_reservation: defaultdict[int, dict[int, None]] = defaultdict(dict)
 
     def get(self, document_id: int) -> Document | None:
         """The document of that id, None when there is none."""
@@ -40,6 +41,7 @@ class DocumentRegister:
             del self._rows[old.id]
             del self._names[drawer][place]
             del self._of_request[old.request][old.id]
+            del self._of_reservation[old.reservation][old.id]
             order = self._order[drawer]
             del order[bisect_left(order, place)]
         if new is not None:
@@ -47,12 +49,15 @@ class DocumentRegister:
             self._rows[new.id] = new
             self._names[drawer][place] = new.id
             self._of_request[new.request][new.id] = None
+            self._of_reservation[new.reservation][new.id] = None
             insort(self._order[drawer], place)
 
     def select(self, query: DocumentQuery) -> list[Document]:
         """At most `query.limit` documents, by scope, parent and name."""
         if query.request:
             rows = [self._rows[i] for i in self._of_request.get(query.request, ())]
+        elif query.reservation:
+            rows = [self._rows[i] for i in self._of_reservation.get(query.reservation, ())]
         elif query.project:
             rows = self._drawer((query.kind, query.project), query)
         else:
@@ -76,6 +81,11 @@ class DocumentRegister:
         rows = (self._rows[i] for i in self._of_request.get(request, ()))
         return [d for d in rows if d.ended_at == WITH_REQUEST]
 
+    def over_with_reservation(self, reservation: int) -> list[Document]:
+        """Those that are over with that reservation."""
+        rows = (self._rows[i] for i in self._of_reservation.get(reservation, ()))
+        return [d for d in rows if d.ended_at == WITH_RESERVATION]
+
 
 def _place(document: Document) -> Place:
     return document.scope, document.parent, document.name
@@ -88,5 +98,6 @@ def _matches(document: Document, query: DocumentQuery) -> bool:
         and query.scope in ("", document.scope)
         and query.parent in (None, document.parent)
         and query.request in (0, document.request)
+        and query.reservation in (0, document.reservation)
         and (query.after is None or _place(document) > query.after)
     )

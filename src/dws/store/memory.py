@@ -413,6 +413,8 @@ class MemoryTransaction(MemoryReader):
         elif isinstance(record, Reservation):
             self._exchange_reservation(record, None)
             self._forget_bookings(OwnerKind.RESERVATION, record.id)
+            for kept in self._tables.documents.over_with_reservation(record.id):
+                self._exchange_document(kept, None)
             kind = SubjectKind.RESERVATION
         else:
             self._exchange_request(record, None)

@@ -20,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from dws.model.document import WITH_REQUEST
+from dws.model.document import WITH_REQUEST, WITH_RESERVATION
 from dws.model.events import SubjectKind
 from dws.model.request import RequestState
 from dws.model.reservation import ReservationState
@@ -163,6 +163,11 @@ FORGET = tuple(
             document.c.request == _GONE,
             document.c.ended_at == literal(WITH_REQUEST),
             literal(SubjectKind.REQUEST.value) == _KIND,
+        ),
+        delete(document).where(
+            document.c.reservation == _GONE,
+            document.c.ended_at == literal(WITH_RESERVATION),
+            literal(SubjectKind.RESERVATION.value) == _KIND,
         ),
     )
 )

@@ -257,7 +257,7 @@ class SqlReader:
         """Documents by scope, parent and name."""
         place = (document.c.scope, document.c.parent, document.c.name)
         statement = select(document.c.doc).where(document.c.kind == query.kind).order_by(*place)
-        for column in ("project", "scope", "request"):
+        for column in ("project", "scope", "request", "reservation"):
             if value := getattr(query, column):
                 statement = statement.where(document.c[column] == value)
         if query.parent is not None:

@@ -101,6 +101,7 @@ def document_row(kept: Document) -> Row:
         "parent": kept.parent,
         "name": kept.name,
         "request": kept.request,
+        "reservation": kept.reservation,
         "ended_at": kept.ended_at,
         "version": kept.version,
         "doc": document(kept),

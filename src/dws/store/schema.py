@@ -119,8 +119,10 @@ document = Table(
     _whole("ended_at"),
     _whole("version"),
     _text("doc"),
+    Column("reservation", Whole, nullable=False, server_default="0"),
     UniqueConstraint("kind", "project", "scope", "parent", "name", name="document_name"),
     Index("document_request", "request", "id"),
+    Index("document_reservation", "reservation", "id"),
     Index("document_ended", "ended_at", "id"),
 )
 

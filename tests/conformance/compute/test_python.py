@@ -128,3 +128,22 @@ def test_answers_fit_the_discovery_document(served: Served, version: str, path: 
     assert faults(version, schema, told) == []
     assert told["kind"] == f"compute#{schema[0].lower()}{schema[1:]}"
     assert f"/compute/{version}/projects/research" in told["selfLink"]
+
+
+def test_google_cloud_compute_asks_for_calendar_advice(served: Served) -> None:
+    """The typed library would not find where and when to book."""
+    spec = {
+        "target_resources": {
+            "specific_sku_resources": {"machine_type": "a3-highgpu-8g", "instance_count": 2}
+        },
+        "time_range_spec": {"min_duration": "86400s", "max_duration": "172800s"},
+    }
+    told = gapic(compute_v1.AdviceClient, served).calendar_mode(
+        project="research",
+        region="us-central1",
+        calendar_mode_advice_request_resource={"future_resources_specs": {"spec": spec}},
+    )
+    seen = told.recommendations[0].recommendations_per_spec["spec"]
+    assert seen.location == "zones/us-central1-a"
+    assert (seen.start_time, seen.end_time) == ("2027-01-11T09:00:00Z", "2027-01-13T09:00:00Z")
+    assert seen.other_locations["zones/us-central1-b"].status == "NOT_SUPPORTED"

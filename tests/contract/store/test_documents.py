@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from dws.engine.ports import DocumentQuery, Store
-from dws.model.document import WITH_REQUEST, Document
+from dws.model.document import WITH_REQUEST, WITH_RESERVATION, Document
 from dws.model.errors import AlreadyExists, Conflict
 from dws.model.names import DocumentId
 from dws.model.request import RequestState
+from dws.model.reservation import ReservationState
 from dws.store.sql import SqlStore
 from tests.contract.store import samples
 
@@ -128,5 +129,19 @@ def test_what_is_over_with_its_request_is_forgotten_with_it(store: Store) -> Non
         tx.put_document(a_document(1, request=7, ended_at=WITH_REQUEST))
         tx.put_document(a_document(2, request=8, ended_at=WITH_REQUEST))
         tx.put_document(a_document(3, request=7))
+        assert tx.forget_before(60, limit=10) == 1
+        assert [d.id for d in tx.documents(DocumentQuery(kind="compute.instance"))] == [2, 3]
+
+
+def test_what_is_over_with_its_reservation_is_forgotten_with_it(store: Store) -> None:
+    """The names of reservations that are long over would fill the store."""
+    with store.begin() as tx:
+        tx.put_reservation(samples.a_reservation(7, state=ReservationState.ENDED, ended_at=50))
+        tx.put_reservation(samples.a_reservation(8))
+        tx.put_document(a_document(1, reservation=7, ended_at=WITH_RESERVATION))
+        tx.put_document(a_document(2, reservation=8, ended_at=WITH_RESERVATION))
+        tx.put_document(a_document(3, reservation=7))
+        found = tx.documents(DocumentQuery(kind="compute.instance", reservation=7))
+        assert [d.id for d in found] == [1, 3]
         assert tx.forget_before(60, limit=10) == 1
         assert [d.id for d in tx.documents(DocumentQuery(kind="compute.instance"))] == [2, 3]

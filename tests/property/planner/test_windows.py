@@ -125,11 +125,14 @@ def a_search(rng: random.Random) -> Search:
     min_s = rng.randint(1, 20)
     max_s = min_s + rng.choice((0, rng.randint(0, 40)))
     end_to = rng.choice((start_to + max_s, start_from + rng.randint(1, 50)))
-    return Search(start_from=start_from, start_to=start_to, end_to=end_to, min_s=min_s, max_s=max_s)
+    end_from = rng.choice((0, rng.randint(start_from, end_to)))
+    return Search(
+        start_from=start_from, start_to=start_to, end_to=end_to, min_s=min_s, max_s=max_s, end_from=end_from
+    )
 
 
-def best_by_hand(case: Case, search: Search) -> tuple[int, int, int, str] | None:
-    """(-length, start, cost, pool) of the best window, found second by second."""
+def every_longest(case: Case, search: Search) -> list[tuple[int, int, int, str]]:
+    """(-length, start, cost, pool) of the longest window from each start, found second by second."""
     found = []
     for world in case.pools:
         if not case.could_ever(world):
@@ -138,10 +141,10 @@ def best_by_hand(case: Case, search: Search) -> tuple[int, int, int, str] | None
         for start in range(search.start_from, search.start_to + 1):
             longest = min(search.max_s, search.end_to - start)
             for length in range(longest, search.min_s - 1, -1):
-                if case.fits(world, start, start + length):
+                if start + length >= search.end_from and case.fits(world, start, start + length):
                     found.append((-length, start, per_s * length // 3600, world.pool.name))
                     break
-    return min(found, default=None)
+    return found
 
 
 def as_key(option: WindowOption) -> tuple[int, int, int, str]:
@@ -154,8 +157,14 @@ def test_the_best_window_is_the_best() -> None:
     for case, rng in cases(1, 700):
         search = a_search(rng)
         advice = windows.advise(case.snapshot(), case.options, 0, case.alternative(), search, limit=100)
-        best = best_by_hand(case, search)
+        every = every_longest(case, search)
+        best = min(every, default=None)
         assert (as_key(advice.options[0]) if advice.options else None) == best
+        soonest = windows.advise(
+            case.snapshot(), case.options, 0, case.alternative(), search, limit=1, soonest=True
+        )
+        first = min(every, key=lambda key: (key[1], key), default=None)
+        assert (as_key(soonest.options[0]) if soonest.options else None) == first
         assert len(advice.lost) == len(
             [w for w in case.pools if _known(case, w) and all(o.pool != w.pool.name for o in advice.options)]
         )
@@ -177,7 +186,7 @@ def test_every_window_offered_can_be_booked_as_it_is() -> None:
             world = next(w for w in case.pools if w.pool.name == option.pool)
             booked += 1
             assert search.start_from <= option.window.start <= search.start_to
-            assert option.window.end <= search.end_to
+            assert search.end_from <= option.window.end <= search.end_to
             assert search.min_s <= option.window.length_s <= search.max_s
             assert case.fits(world, option.window.start, option.window.end)
             there = Case([world], case.share, case.count, case.within).snapshot()
@@ -268,7 +277,7 @@ def test_a_window_around_maintenance_is_one_that_fits() -> None:
         for world in case.pools:
             _maintain(rng, world)
         search = a_search(rng)
-        best = best_by_hand(case, search)
+        best = min(every_longest(case, search), default=None)
         advice = windows.advise(case.snapshot(), case.options, 0, case.alternative(), search, limit=100)
         assert (as_key(advice.options[0]) if advice.options else None) == best
         for option in advice.options[:3]:

@@ -56,7 +56,7 @@ def put(w: Write, call: Called, kept: Document, told: dict[str, Any]) -> None:
     """Keep what is said of one that is no more than a draft, and book it when it is submitted."""
     machine, template = reserved_machines.machine_of(w.tx, call, told, bookings.SKU)
     bookings.terms_of(told, call.project)
-    body = {"told": told, "machine": machine, "template": template, "created": ""}
+    body = {"told": told, "machine": machine, "template": template, "created": "", "amended": False}
     reservation = 0
     if told["planningStatus"] == "SUBMITTED":
         zone = kept.scope.partition("/")[2]
@@ -140,7 +140,7 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None
     behind = reader.reservation(kept.reservation)
     if behind is None and kept.reservation:
         return None
-    told = kept.body["told"]
+    told = as_it_is(kept, behind)
     found: dict[str, Any] = {
         "kind": "compute#futureReservation",
         "id": str(kept.id),
@@ -152,21 +152,27 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None
         "status": _status(scope, kept, behind),
     } | told
     if "specificSkuProperties" in told:
-        sku = told["specificSkuProperties"] | {"instanceProperties": kept.body["machine"]}
-        if behind is not None:
-            sku["totalCount"] = str(behind.count)
-        found["specificSkuProperties"] = sku
-    if told.get("timeWindow"):
-        found["timeWindow"] = _window(told, behind)
-    projects = [share.project for share in behind.terms.shares] if behind is not None else None
-    if projects is None:
-        projects = [s.project for s in share_settings.shares(told.get("shareSettings"), kept.project)]
+        machine = {"instanceProperties": kept.body["machine"]}
+        found["specificSkuProperties"] = told["specificSkuProperties"] | machine
+    projects = [share.project for share in bookings.terms_of(told, kept.project).shares]
     found["shareSettings"] = share_settings.shown(projects, scope.version)
-    if behind is not None:
-        found["specificReservationRequired"] = behind.terms.specific_only
-        if behind.description:
-            found["description"] = behind.description
     return forms.known_to(scope.version, found)
+
+
+def as_it_is(kept: Document, behind: Reservation | None) -> dict[str, Any]:
+    """What was said of it, with what the engine has of it in the place of what was asked for."""
+    told: dict[str, Any] = dict(kept.body["told"])
+    if told.get("timeWindow"):
+        told["timeWindow"] = _window(told, behind)
+    if behind is None:
+        return told
+    if "specificSkuProperties" in told:
+        told["specificSkuProperties"] = told["specificSkuProperties"] | {"totalCount": str(behind.count)}
+    if behind.description or "description" in told:
+        told["description"] = behind.description
+    told["specificReservationRequired"] = behind.terms.specific_only
+    told["shareSettings"] = share_settings.shown([share.project for share in behind.terms.shares])
+    return told
 
 
 def _window(told: dict[str, Any], behind: Reservation | None) -> dict[str, Any]:
@@ -194,6 +200,8 @@ def _status(scope: Scope, kept: Document, behind: Reservation | None) -> dict[st
     if behind.state.is_open:
         delivered = behind.opened_at or behind.short
         found["fulfilledCount"] = str(behind.count - behind.short if delivered else 0)
+    if kept.body["amended"]:
+        found["amendmentStatus"] = "AMENDMENT_APPROVED"
     if reservations.status(behind) is not None:
         found["autoCreatedReservations"] = [scope.link(f"{kept.scope}/reservations/{kept.body['created']}")]
     return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from dws.api.compute_v1 import (
+    calendar_advice,
     catalog,
+    future_reservation_changes,
     future_reservations,
     group_instances,
     groups,
@@ -34,6 +36,8 @@ _EVERY: Final = (
     *serial_port.METHODS,
     *resize_requests.METHODS,
     *reservations.METHODS,
+    *calendar_advice.METHODS,
     *future_reservations.METHODS,
+    *future_reservation_changes.METHODS,
 )
 METHODS: Final = tuple(schemas.guarded(method) for method in _EVERY)

@@ -63,7 +63,7 @@ def _projects(settings: Mapping[str, Any]) -> list[str]:
     return sorted(found)
 
 
-def shown(projects: Sequence[str], version: str) -> dict[str, Any]:
+def shown(projects: Sequence[str], version: str = "v1") -> dict[str, Any]:
     """The settings of what is shared with these projects, as that version has them."""
     if not projects:
         return {"shareType": "LOCAL"}
