@@ -221,9 +221,7 @@ def _row(session: Session, option: QuoteOption, now: int) -> list[str]:
     from dws.wire.timefmt import format_duration
 
     start, end = zones.instant_of(option.start), zones.instant_of(option.end)
-    machines = f"{option.count} x {option.machine}"
-    if option.accelerators:
-        machines += f" ({option.accelerators} accelerators)"
+    machines = machines_of(option)
     where = option.zone + (f", one {option.within}" if option.within else "")
     if start is None or end is None:
         return [option.kind, machines, where, format_duration(option.duration_s), "not in sight", "", ""]
@@ -236,3 +234,11 @@ def _row(session: Session, option: QuoteOption, now: int) -> list[str]:
         zones.short_time(end, session.zone, now=now),
         f"{option.cost} {option.currency}",
     ]
+
+
+def machines_of(option: QuoteOption) -> str:
+    """How many of which machines, with their accelerators; of slices which and how many first."""
+    machines = f"{option.count} x {option.machine}"
+    if option.slices:
+        return f"{option.slices} x {option.topology} ({machines}, {option.accelerators} chips)"
+    return f"{machines} ({option.accelerators} accelerators)" if option.accelerators else machines

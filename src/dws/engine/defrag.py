@@ -7,8 +7,9 @@ from dws.engine.books import Books
 from dws.model.demand import Alternative, Demand
 from dws.model.errors import InvalidArgument
 from dws.model.piece import Piece
-from dws.model.request import CapacityRequest
-from dws.planner import defrag
+from dws.model.request import CapacityRequest, Grant
+from dws.model.topology import Pool
+from dws.planner import defrag, slices
 from dws.planner.resolve import Candidate, candidates
 
 
@@ -39,7 +40,7 @@ def _room(books: Books, now: int, asked: Candidate) -> DefragRoom | None:
         for booking, request in holding.items()
         if request.grant is not None
         and request.grant.pool == pool.name
-        and (piece := pool.piece_of(request.grant.shape)) is not None
+        and (piece := _held_as(request, request.grant, pool)) is not None
     }
     found = defrag.room(books.snapshot(), now, pool, asked.piece, asked.count, asked.within, held_as)
     if found is None:
@@ -48,7 +49,7 @@ def _room(books: Books, now: int, asked: Candidate) -> DefragRoom | None:
     return DefragRoom(
         pool=pool.name,
         zone=pool.zone,
-        places=tuple(pool.cells[cell].name or pool.name for cell in found.cells),
+        places=_places(pool, found.cells),
         accelerator_s=found.cost_unit_s * pool.unit_weight,
         in_the_way=tuple(
             InTheWay(
@@ -62,3 +63,24 @@ def _room(books: Books, now: int, asked: Candidate) -> DefragRoom | None:
             for each in found.in_the_way
         ),
     )
+
+
+def _held_as(request: CapacityRequest, grant: Grant, pool: Pool) -> Piece | None:
+    """The pieces in which a request holds what it has: slices as a whole, else its machines."""
+    alternative = request.demand.alternatives[grant.alternative]
+    topology = slices.in_pool(alternative, pool)
+    if topology is not None:
+        return slices.pieces(alternative, topology, pool)[1]
+    return pool.piece_of(grant.shape)
+
+
+def _places(pool: Pool, cells: tuple[int, ...]) -> tuple[str, ...]:
+    """What cells are called: the outermost domains that are whole among them, then the cells left over."""
+    left, names = set(cells), []
+    for level in pool.levels:
+        declared = (d.name for d in pool.domains if d.level == level)
+        for name, group in zip(declared, pool.groups(level), strict=True):
+            if group and left.issuperset(group):
+                names.append(name)
+                left.difference_update(group)
+    return (*names, *(pool.cells[cell].name or pool.name for cell in sorted(left)))

@@ -13,7 +13,7 @@ from dws.model.topology import HOST_LEVEL, Fleet, Pool
 from dws.planner import slices
 from dws.planner.explain import never_fits
 from dws.planner.options import PolicyOptions
-from dws.planner.resolve import candidates, candidates_inside, has_level, is_of_kind, pieces_needed
+from dws.planner.resolve import candidates, candidates_inside, has_level, is_of_kind, machines_needed
 
 ALTERNATIVES_MAX = 16
 
@@ -170,7 +170,7 @@ def _refuse_illegal_slice(alternative: Alternative, fleet: Fleet, where: str) ->
 
 
 def _size(alternative: Alternative, pools: list[Pool], options: PolicyOptions, where: str) -> None:
-    instances = min(pieces_needed(alternative, p)[0] for p in pools)
+    instances = min(machines_needed(alternative, p) for p in pools)
     if instances > options.instances_max:
         raise InvalidArgument(
             f"{where}count: {alternative.count} means {instances} instances, at most "

@@ -12,6 +12,7 @@ from dws.model.names import RequestId
 from dws.model.piece import UNIT, Piece
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.topology import Pool
+from dws.planner import slices
 from dws.planner.backfill import Pass
 from dws.planner.explain import walk
 from dws.planner.options import PolicyOptions
@@ -77,20 +78,26 @@ def _expect(
 def _others(snapshot: FleetSnapshot, demand: Demand) -> Iterator[tuple[str, Alternative]]:
     """Variations of what is preferred: shorter, smaller, elsewhere, another type."""
     first = demand.alternatives[0]
+    is_slice = any(c.topology for c in candidates(Demand(alternatives=(first,)), snapshot.fleet))
     for part in (2, 4):
         if first.duration_s >= 2 * part:
             yield "shorter", replace(first, duration_s=first.duration_s // part)
-        if first.count >= part:
-            yield "smaller", replace(first, count=first.count // part)
+        smaller = slices.smaller(first, part) if is_slice else _fewer(first, part)
+        if smaller is not None:
+            yield "smaller", smaller
     if first.locations:
         yield "elsewhere", replace(first, locations=())
     yield from _other_types(snapshot, first)
 
 
+def _fewer(first: Alternative, part: int) -> Alternative | None:
+    """So many parts fewer machines or accelerators, None when there would be none."""
+    return replace(first, count=first.count // part) if first.count >= part else None
+
+
 def _other_types(snapshot: FleetSnapshot, first: Alternative) -> Iterator[tuple[str, Alternative]]:
-    mine = {
-        c.pool.shape_named(c.shape) for c in candidates(Demand(alternatives=(first,)), snapshot.fleet)
-    }
+    found = candidates(Demand(alternatives=(first,)), snapshot.fleet)
+    mine = {c.pool.shape_named(c.shape) for c in found}
     per_host = next((s.accelerators for s in mine), 0)
     wanted = first.count * per_host if first.shape else first.count
     if not wanted:
@@ -101,8 +108,12 @@ def _other_types(snapshot: FleetSnapshot, first: Alternative) -> Iterator[tuple[
         for p in snapshot.fleet.pools_in(first.locations)
         if p.shape.accelerator and bool(tpu.generation_of(p.shape.accelerator)) == is_tpu
     }
+    topology = next((c.topology for c in found), None)
     for kind in sorted(kinds - {s.accelerator for s in mine}):
         within = first.within
+        if topology is not None:
+            yield from (("other-type", a) for a in slices.of_other_kind(first, topology, kind))
+            continue
         yield "other-type", replace(first, shape="", accelerator=kind, count=wanted, within=within)
 
 
@@ -134,8 +145,10 @@ def _option(
     return QuoteOption(
         kind=kind,
         shape=candidate.shape,
-        count=candidate.count,
+        count=candidate.machines,
         accelerators=candidate.accelerators,
+        topology=str(candidate.topology or ""),
+        slices=candidate.slices,
         duration_s=duration_s,
         zone=candidate.pool.zone,
         pool=candidate.pool.name,
@@ -172,7 +185,7 @@ def _is_better(option: QuoteOption, asked: QuoteOption) -> bool:
 def _distinct(options: list[QuoteOption]) -> Iterator[QuoteOption]:
     seen = set()
     for option in options:
-        key = (option.shape, option.count, option.duration_s, option.pool)
+        key = (option.shape, option.count, option.topology, option.duration_s, option.pool)
         if key not in seen:
             seen.add(key)
             yield option

@@ -76,13 +76,18 @@ def room(
         for booking in seen.bookings.values()
         if booking.calendar == pool.name and booking.id in held_as and _may_move(booking)
     ]
-    ways = (_clear(group, idle, holders, piece, count) for group in pool.groups(within))
+    groups = pool.groups(within)
+    if piece.level and count == piece.together:  # all in one domain: then its runs count by themselves
+        inner = pool.groups(piece.level)
+        groups = tuple(d for group in groups for d in inner if set(d) <= set(group))
+        piece = Piece(span=piece.span, size=piece.size)
+    ways = (_clear(pool, group, idle, holders, piece, count) for group in groups)
     found = [way for way in ways if way is not None]
     if not found:
         return None
     group, chosen = min(found, key=lambda way: (sum(h.cost for h in way[1]), len(way[1]), way[0]))
     gone = _without(idle, chosen)
-    taken = _take(gone, group, piece, count)
+    taken = _take(pool, gone, group, piece, count)
     cells = tuple(sorted(taken))
     left = list(gone)
     for cell, units in taken.items():
@@ -110,29 +115,35 @@ def _holder(booking: Booking, piece: Piece, pool: Pool, now: int, unready: Itera
 
 
 def _clear(
-    group: tuple[int, ...], idle: list[int], holders: list[_Holder], piece: Piece, count: int
+    pool: Pool,
+    group: tuple[int, ...],
+    idle: list[int],
+    holders: list[_Holder],
+    piece: Piece,
+    count: int,
 ) -> tuple[tuple[int, ...], list[_Holder]] | None:
     """The group, and whom to clear from it for so many pieces; None when that many never fit in it."""
     near = [h for h in holders if any(cell in h.units for cell in group)]
-    if _rooms(_without(idle, near), group, piece) < count:
+    if _rooms(pool, _without(idle, near), group, piece) < count:
         return None
     chosen: list[_Holder] = []
-    while (there := _rooms(_without(idle, chosen), group, piece)) < count:
+    while (there := _rooms(pool, _without(idle, chosen), group, piece)) < count:
         ways = (
             way
             for at in range(0, len(group) - piece.span + 1, piece.span)
-            if (way := _clear_run(group, at, idle, near, chosen, piece, there, count))
+            if (way := _clear_run(pool, group, at, idle, near, chosen, piece, there, count))
         )
         best = min(ways, key=lambda way: (way[0], [h.booking.id for h in way[1]]), default=None)
         chosen = [*chosen, *best[1]] if best is not None else near
     for holder in sorted(chosen, key=lambda h: (-h.cost, h.booking.id)):
         fewer = [h for h in chosen if h is not holder]
-        if _rooms(_without(idle, fewer), group, piece) >= count:
+        if _rooms(pool, _without(idle, fewer), group, piece) >= count:
             chosen = fewer
     return group, sorted(chosen, key=lambda h: (h.cost, h.booking.id))
 
 
 def _clear_run(
+    pool: Pool,
     group: tuple[int, ...],
     at: int,
     idle: list[int],
@@ -149,15 +160,15 @@ def _clear_run(
     more: list[_Holder] = []
     for holder in sorted(rest, key=lambda h: (h.cost, h.booking.id)):
         more.append(holder)
-        if _rooms(_without(idle, chosen + more), group, piece) > there:
+        if _rooms(pool, _without(idle, chosen + more), group, piece) > there:
             break
     else:
         return None
     for holder in sorted(more, key=lambda h: (-h.cost, h.booking.id)):
         fewer = [h for h in more if h is not holder]
-        if _rooms(_without(idle, chosen + fewer), group, piece) > there:
+        if _rooms(pool, _without(idle, chosen + fewer), group, piece) > there:
             more = fewer
-    gained = min(count, _rooms(_without(idle, chosen + more), group, piece)) - there
+    gained = min(count, _rooms(pool, _without(idle, chosen + more), group, piece)) - there
     return sum(h.cost for h in more) / gained, more
 
 
@@ -170,14 +181,20 @@ def _without(idle: list[int], gone: Sequence[_Holder]) -> list[int]:
     return left
 
 
-def _rooms(idle: list[int], group: Sequence[int], piece: Piece) -> int:
-    return piece.in_cells([idle[c] for c in group])
+def _rooms(pool: Pool, idle: list[int], group: Sequence[int], piece: Piece) -> int:
+    return pool.pieces_in(group, idle, piece)
 
 
-def _take(idle: list[int], group: Sequence[int], piece: Piece, count: int) -> Units:
+def _take(pool: Pool, idle: list[int], group: Sequence[int], piece: Piece, count: int) -> Units:
     """What so many pieces would take of each cell of a group, chosen as the planner chooses."""
     least = np.array([idle[c] for c in group], dtype=np.int64)
-    taken = kernels.choose_pieces(least, piece.span, piece.size, count)
+    if piece.level:
+        own = np.array(group, dtype=np.int64)
+        inner = np.array(pool.domains_by_cell(piece.level), dtype=np.int64)
+        kind = (piece.span, piece.size, piece.together, piece.at_most)
+        taken = kernels.choose_by_domain(least, own, inner, *kind, count)
+    else:
+        taken = kernels.choose_pieces(least, piece.span, piece.size, count)
     return {cell: int(units) for cell, units in zip(group, taken, strict=True) if units}
 
 
@@ -187,9 +204,9 @@ def _in_the_way(
     """How it is told; takes what it would move to from `left`."""
     everywhere = range(len(left))
     count = sum(holder.units.values()) // holder.piece.units
-    fits = _rooms(left, everywhere, holder.piece) >= count
+    fits = _rooms(pool, left, everywhere, holder.piece) >= count
     if fits:
-        for cell, units in _take(left, everywhere, holder.piece, count).items():
+        for cell, units in _take(pool, left, everywhere, holder.piece, count).items():
             left[cell] -= units
     return InTheWay(
         owner=holder.booking.owner,

@@ -145,6 +145,7 @@ class Forecast:
 class QuoteOption:
     """One way to have it: `kind` is `asked`, `shorter`, `smaller`, `elsewhere` or `other-type`.
 
+    `count` are its machines; of TPU slices `topology` and `slices` tell which and how many.
     `cost_micros` is for the full duration, in millionths of the fleet's currency. `start` is None when
     it does not fit within the horizon, and then `reason` says why.
     """
@@ -161,6 +162,8 @@ class QuoteOption:
     end: int | None
     cost_micros: int
     reason: Reason | None = None
+    topology: str = ""
+    slices: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,16 @@ class Candidate:
         return self.count * self.piece.units
 
     @property
+    def machines(self) -> int:
+        """Machines that it takes: one for each piece, or several for a slice of more than one."""
+        return self.units // self.pool.piece_held(self.shape or self.pool.shape.name).units
+
+    @property
+    def slices(self) -> int:
+        """TPU slices that it is, 0 for what is no slice."""
+        return 0 if self.topology is None else self.accelerators // self.topology.chips
+
+    @property
     def accelerators(self) -> int:
         """Accelerators held, 0 for CPU-only hosts."""
         return self.units * self.pool.shape.accelerators // self.pool.host_units
@@ -150,6 +160,12 @@ def pieces_needed(alternative: Alternative, pool: Pool, held: str = "") -> tuple
     shape = shape_for(alternative, pool, held)
     count = alternative.count if alternative.shape else -(-alternative.count // shape.accelerators)
     return count, pool.piece_held(shape.name)
+
+
+def machines_needed(alternative: Alternative, pool: Pool) -> int:
+    """How many machines the alternative comes to in a pool of its kind."""
+    count, piece = pieces_needed(alternative, pool)
+    return count * piece.units // pool.piece_held(shape_for(alternative, pool).name).units
 
 
 def candidates_inside(

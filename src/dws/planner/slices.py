@@ -8,6 +8,9 @@ many.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from dws.model import catalog, tpu
@@ -59,6 +62,34 @@ def number(alternative: Alternative) -> int:
     """How many slices are asked for: a number of chips is one."""
     is_told = alternative.topology or alternative.shape or tpu.named(alternative.accelerator)
     return alternative.count if is_told else 1
+
+
+def smaller(alternative: Alternative, part: int) -> Alternative | None:
+    """What is asked for in so many parts fewer slices, or as a slice of so many parts fewer chips; None when
+    no slice has as few, or it is not a slice."""
+    found = wanted(alternative)
+    if found is None:
+        return None
+    generation, topology = found
+    count = number(alternative)
+    if count >= part:
+        return replace(alternative, count=count // part)
+    least = next((t for t in tpu.topologies(generation) if t.chips * part == topology.chips * count), None)
+    return None if least is None else _of(alternative, generation, least, 1)
+
+
+def of_other_kind(alternative: Alternative, topology: Topology, accelerator: str) -> Iterator[Alternative]:
+    """As many slices of as many chips each of another type of TPU, where it has such slices."""
+    generation = tpu.generation_of(accelerator)
+    if generation is not None:
+        same = (t for t in tpu.topologies(generation) if t.chips == topology.chips)
+        yield from (_of(alternative, generation, t, number(alternative)) for t in islice(same, 1))
+
+
+def _of(alternative: Alternative, generation: Generation, topology: Topology, count: int) -> Alternative:
+    return replace(
+        alternative, shape="", accelerator=generation.accelerator, topology=str(topology), count=count
+    )
 
 
 def in_pool(alternative: Alternative, pool: Pool) -> Topology | None:

@@ -387,7 +387,8 @@ class RequestList(Answer):
 
 
 class QuoteOption(Answer):
-    """One way to have it. `cost` is decimal, in the fleet's currency."""
+    """One way to have it: `count` machines; of TPU slices `slices` of a `topology`. `cost` is decimal, in the
+    fleet's currency."""
 
     kind: str
     machine: str
@@ -402,6 +403,8 @@ class QuoteOption(Answer):
     cost: str
     currency: str
     reason: Reason | None
+    topology: str = ""
+    slices: int = 0
 
 
 class Quote(Answer):

@@ -109,6 +109,18 @@ def test_j03_an_impossible_slice_is_refused_with_the_legal_ones() -> None:
             admission.check(Demand(alternatives=(wanted,)), the_fleet(), PolicyOptions(), NOW)
 
 
+def test_the_bound_on_instances_counts_the_machines_of_a_slice() -> None:
+    """One slice of sixteen machines would pass where sixteen machines do not."""
+    options = PolicyOptions(instances_max=15)
+    for wanted in (
+        Alternative(accelerator="v5p-128", count=1, duration_s=H),
+        Alternative(accelerator="v5litepod-64", count=1, duration_s=H),
+        Alternative(accelerator="v5e", count=4, topology="4x4", duration_s=H),
+    ):
+        with pytest.raises(InvalidArgument, match="means 16 instances, at most 15"):
+            admission.check(Demand(alternatives=(wanted,)), the_fleet(), options, NOW)
+
+
 def test_nobody_who_wants_gpus_is_offered_tpus() -> None:
     """A quote could name what the program does not run on, because it is free and cheap."""
     fleet = demo.demo_fleet()

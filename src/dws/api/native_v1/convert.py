@@ -327,6 +327,8 @@ def quote_option(told: plan.QuoteOption, currency: str) -> wire.QuoteOption:
         machine=told.shape,
         count=told.count,
         accelerators=told.accelerators,
+        topology=told.topology,
+        slices=told.slices,
         duration_s=told.duration_s,
         zone=told.zone,
         pool=told.pool,

@@ -1,0 +1,141 @@
+"""Group J with TPU slices, typed into the command, over HTTP, by the real engine on a virtual clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from click.testing import CliRunner, Result
+
+from dws.bootstrap import Settings, open_system
+from dws.cli.main import cli
+from tests.api.served import MONDAY_9, Served, serving
+
+FLEET = """
+currency = "USD"
+[prices]
+v5e = 0.60
+v5p = 2.10
+[[zones]]
+name = "us-central1-a"
+[[zones]]
+name = "us-east5-a"
+[[pools]]
+name = "v5e"
+zone = "us-central1-a"
+machine = "ct5lp-hightpu-4t"
+topology = "8x8"
+[[pools]]
+name = "v5p"
+zone = "us-east5-a"
+machine = "ct5p-hightpu-4t"
+topology = "4x8x8"
+pods = 2
+"""
+"""A quarter of a v5e pod in hosts of 2x2, and two v5p pods of four cubes."""
+
+
+class Door:
+    """The command, against a server that serves the fleet above."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+
+    def __call__(self, line: str, *, fails: int = 0) -> Result:
+        done = CliRunner().invoke(cli, line.split(), prog_name="dws")
+        assert done.exit_code == fails, f"{line}: {done.output}{done.stderr}"
+        return done
+
+    def json(self, line: str) -> Any:
+        return json.loads(self(f"{line} -o json").stdout)
+
+    def hosts(self, name: str) -> list[str]:
+        """The hosts of a request that it still has, by rank."""
+        held = self.json(f"describe {name}")["grant"]["instances"]
+        return [i["host"] for i in held if i["state"] not in ("RELEASED", "LOST")]
+
+    def state(self, name: str) -> str:
+        return str(self.json(f"describe {name}")["state"])
+
+
+@pytest.fixture
+def dws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+    (tmp_path / "fleet.toml").write_text(FLEET)
+    settings = Settings(
+        db="memory:",
+        state_dir=tmp_path / "state",
+        fleet=str(tmp_path / "fleet.toml"),
+        clock="virtual",
+        start=MONDAY_9,
+    )
+    system = open_system(settings)
+    system.start()
+    for name, value in (("TZ", "UTC"), ("COLUMNS", "200"), ("DWS_STATE_DIR", str(tmp_path / "state"))):
+        monkeypatch.setenv(name, value)
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())  # what a command prints is its own
+    with serving(tmp_path, system) as served:
+        monkeypatch.setenv("DWS_ADDRESS", served.address)
+        yield Door(served)
+    structlog.reset_defaults()
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("--tpu v5e --topology 3x3", "v5e has no slice '3x3'; it has 1x1, 2x2, 2x4, 4x4"),
+        ("--tpu v5e --topology 1x8", "of 8 chips it has 2x4"),
+        ("--accelerators v5p:256", "256 chips of v5p may be 4x8x8, 4x4x16; say which"),
+        ("--accelerators v5e:9", "no slice of v5e has 9 chips; near are"),
+        ("--tpu v5litepod-17", "near are v5litepod-4, v5litepod-8"),
+        ("--tpu v6e --topology 4x4", "no pod of this fleet serves 'v6e' 4x4"),
+        ("--tpu v5e --topology 1x1", "serves 'v5e' 1x1 (it has: tpu-v5e 8x8, tpu-v5p 4x8x8)"),
+    ],
+)
+def test_j03_a_slice_that_cannot_be_is_refused_with_those_that_can(dws: Door, asked: str, told: str) -> None:
+    """What can never be built is queued, or refused without a hint."""
+    done = dws(f"submit {asked} --for 1h", fails=2)
+    assert told in done.stderr
+    assert dws.json("list")["items"] == []
+
+
+def test_j03_a_quote_counts_slices_machines_and_chips(dws: Door) -> None:
+    """A slice of 32 machines would be called two, and paid as two."""
+    told = dws.json("quote --tpu v5p-256 --count 2 --for 1h")["asked"]
+    assert {k: told[k] for k in ("topology", "slices", "count", "machine", "accelerators", "cost")} == {
+        "topology": "4x4x8", "slices": 2, "count": 64, "machine": "ct5p-hightpu-4t", "accelerators": 256,
+        "cost": "537.60",
+    }  # fmt: skip
+    assert "2 x 4x4x8 (64 x ct5p-hightpu-4t, 256 chips)" in dws("quote --tpu v5p-256 --count 2 --for 1h").stdout
+    dws("submit --tpu v5p-256 --count 2 --for 1h --name two")
+    assert len(dws.hosts("two")) == 64
+    dws("clock advance 1h")
+    (line,) = dws.json("usage")["lines"]
+    assert (line["seconds"], line["acceleratorS"], line["cost"]) == (64 * 3600, 256 * 3600, "537.60")
+
+
+def test_j03_what_would_start_sooner_is_a_slice_too(dws: Door) -> None:
+    """Who waits for a slice would be offered chips that are none."""
+    dws("submit --tpu v5e --topology 4x4 --for 9h --name small")
+    options = dws.json("quote --tpu v5e --topology 8x8 --for 1h")["options"]
+    assert {(o["kind"], o["topology"], o["slices"], o["count"]) for o in options} == {
+        ("smaller", "4x8", 1, 8),
+        ("smaller", "4x4", 1, 4),
+        ("other-type", "4x4x4", 1, 16),
+    }
+
+
+def test_j08_whose_work_stands_in_the_way_of_a_slice_is_told(dws: Door) -> None:
+    """An operator would be told to end work that is not in the way, or that a cube moves where none is free."""
+    for name, topology, hours in (("part", "2x2x4", 2), ("cube", "4x4x4", 3), ("wide", "4x4x8", 9)):
+        dws(f"submit --tpu v5p --topology {topology} --for {hours}h --name {name}")
+    (room,) = dws.json("fleet defrag --plan --tpu v5p --topology 4x8x8")["rooms"]
+    assert (room["places"], room["inTheWay"]) == (["pod2"], [])
+    dws("submit --tpu v5p --topology 4x8x8 --for 20h --name all")
+    (room,) = dws.json("fleet defrag --plan --tpu v5p --topology 4x8x8")["rooms"]
+    named = {w["request"]: (w["accelerators"], w["fitsElsewhere"]) for w in room["inTheWay"]}
+    assert room["places"] == ["pod1"]
+    assert named == {"part": (16, False), "cube": (64, False), "wide": (128, False)}
