@@ -128,7 +128,7 @@ def test_j03_what_would_start_sooner_is_a_slice_too(dws: Door) -> None:
     }
 
 
-def test_j08_whose_work_stands_in_the_way_of_a_slice_is_told(dws: Door) -> None:
+def test_whose_work_stands_in_the_way_of_a_slice_is_told(dws: Door) -> None:
     """An operator would be told to end work that is not in the way, or that a cube moves where none is free."""
     for name, topology, hours in (("part", "2x2x4", 2), ("cube", "4x4x4", 3), ("wide", "4x4x8", 9)):
         dws(f"submit --tpu v5p --topology {topology} --for {hours}h --name {name}")
