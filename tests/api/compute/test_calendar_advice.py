@@ -12,7 +12,7 @@ from dws.planner.options import PRESETS
 from tests.api.served import MONDAY_9, Served, serving
 
 DAY, HOUR = 86_400, 3_600
-REGION = "/compute/v1/projects/research/regions/us-central1"
+REGION = "/compute/beta/projects/research/regions/us-central1"
 RESERVATIONS = "/dws/v1/projects/research/reservations"
 TWO = {"specificSkuResources": {"machineType": "a3-highgpu-8g", "instanceCount": "2"}}
 
@@ -53,7 +53,7 @@ def book(served: Served, name: str, start: float, end: float, machines: int = 4)
     assert answer.status_code == 200, answer.text
 
 
-def test_the_soonest_window_that_is_long_enough(fresh: Served) -> None:
+def test_e18_the_soonest_window_that_is_long_enough(fresh: Served) -> None:
     """Nobody would find a free window without trying one after the other; or would be sent to a later one."""
     book(fresh, "r1", 2, 10)
     book(fresh, "r2", 13, 40)
@@ -69,7 +69,7 @@ def test_the_soonest_window_that_is_long_enough(fresh: Served) -> None:
     }
 
 
-def test_what_is_advised_can_be_booked_and_is_not_held(fresh: Served) -> None:
+def test_e18_what_is_advised_can_be_booked_and_is_not_held(fresh: Served) -> None:
     """The advice would be of no use, or take capacity from others."""
     before = fresh.last_seq()
     seen = told(fresh, minDuration=f"{DAY}s", maxDuration=f"{3 * DAY}s", startTimeNotEarlierThan=at(5))
@@ -123,7 +123,7 @@ def test_more_than_there_is_has_no_window(fresh: Served) -> None:
 
 def test_chips_of_a_family_that_is_not_there_are_not_supported(fresh: Served) -> None:
     """gcloud's --tpu-version would end in an internal error."""
-    for family in ("VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT5LP", "VM_FAMILY_CLOUD_TPU_POD_SLICE_TPU8I_METAL"):
+    for family in ("VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT5LP", "VM_FAMILY_CLOUD_TPU_POD_SLICE_TPU7X"):
         chips = {"vmFamily": family, "acceleratorCount": "16", "workloadType": "BATCH"}
         seen = told(fresh, {"aggregateResources": chips})
         assert {each["status"] for each in seen["otherLocations"].values()} == {"NOT_SUPPORTED"}

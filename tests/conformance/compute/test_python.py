@@ -147,3 +147,43 @@ def test_google_cloud_compute_asks_for_calendar_advice(served: Served) -> None:
     assert seen.location == "zones/us-central1-a"
     assert (seen.start_time, seen.end_time) == ("2027-01-11T09:00:00Z", "2027-01-13T09:00:00Z")
     assert seen.other_locations["zones/us-central1-b"].status == "NOT_SUPPORTED"
+
+
+def test_google_cloud_compute_asks_for_capacity_advice(served: Served) -> None:
+    """The typed library would not learn where flex start has machines now."""
+    told = gapic(compute_v1.AdviceClient, served).capacity(
+        project="research",
+        region="us-central1",
+        capacity_advice_request_resource={
+            "size": 3,
+            "instance_properties": {"scheduling": {"provisioning_model": "FLEX_START"}},
+            "instance_flexibility_policy": {
+                "instance_selections": {"a": {"machine_types": ["a3-highgpu-8g"]}}
+            },
+            "distribution_policy": {"target_shape": "ANY_SINGLE_ZONE"},
+        },
+    )
+    (one,) = told.recommendations
+    assert one.scores.obtainability == 1.0
+    (shard,) = one.shards
+    assert (shard.zone, shard.machine_type, shard.instance_count) == ("us-central1-a", "a3-highgpu-8g", 3)
+
+
+def test_googleapiclient_asks_alpha_how_long_it_would_wait(served: Served) -> None:
+    """Scripts would not learn of the wait, which only alpha has a field for."""
+    built = discovery.build(
+        "compute",
+        "alpha",
+        credentials=AnonymousCredentials(),
+        client_options={"api_endpoint": f"{served.address}/compute/alpha/"},
+        static_discovery=True,
+    )
+    scheduling = {"provisioningModel": "FLEX_START", "maxRunDuration": "3600s"}
+    body = {
+        "size": 4,
+        "instanceProperties": {"scheduling": scheduling},
+        "instanceFlexibilityPolicy": {"instanceSelections": {"a": {"machineTypes": ["a3-highgpu-8g"]}}},
+    }
+    with built:
+        told = built.advice().capacity(project="research", region="us-central1", body=body).execute()
+    assert told["recommendations"][0]["scores"] == {"obtainability": 1.0, "estimatedWaitDuration": "0s"}

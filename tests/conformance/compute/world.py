@@ -37,6 +37,24 @@ PATH = {
 }
 """The values of paths that are places; every other is called `there`."""
 BODIES: dict[str, dict[str, Any]] = {
+    "advice.calendarMode": {
+        "futureResourcesSpecs": {
+            "spec": {
+                "targetResources": {
+                    "specificSkuResources": {"machineType": MACHINE, "instanceCount": "1"}
+                }
+            }
+        }
+    },
+    "advice.capacity": {
+        "size": 1,
+        "instanceProperties": {"scheduling": {"provisioningModel": "FLEX_START"}},
+        "instanceFlexibilityPolicy": {"instanceSelections": {"a": {"machineTypes": [MACHINE]}}},
+    },
+    "advice.calendarModeExtension": {
+        "futureReservation": "projects/research/zones/us-central1-a/futureReservations/there",
+        "endTimeNotLaterThan": "2027-01-23T09:00:00Z",
+    },
     "instanceTemplates.insert": TEMPLATE,
     "regionInstanceTemplates.insert": TEMPLATE,
     "instanceGroupManagers.insert": GROUP,

@@ -6,13 +6,13 @@ policy has no reservations in is answered with the condition that is not met, zo
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dws.api.compute_v1 import documents, tpu_families
+from dws.api.compute_v1.advice_forms import instant, length
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import Form, int64, invalid, many, named, required, text, words
 from dws.api.compute_v1.names import ROOT, last
@@ -23,26 +23,7 @@ from dws.model.errors import InvalidArgument
 from dws.model.time import in_words, length_in_words
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import WindowOption, ZoneLoss
-from dws.wire.timefmt import format_instant, parse_instant, render_reason
-
-_DURATION: Final = re.compile(r"(\d{1,12})(?:\.\d{1,9})?s")
-
-
-def length(value: Any, path: str) -> int:
-    """A length of time as a text with its unit, `86400s`; whole seconds."""
-    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        raise invalid(path, value, "Seconds with their unit are needed, for example '86400s'.")
-    return int(found[1])
-
-
-def instant(value: Any, path: str) -> int:
-    """An instant as RFC 3339 has it; seconds since the epoch."""
-    try:
-        return parse_instant(text(value, path))
-    except InvalidArgument as error:
-        raise invalid(path, value, error.message.removeprefix("time: ")) from None
-
+from dws.wire.timefmt import format_instant, render_reason
 
 SPEC: Final = Form(
     {

@@ -6,7 +6,9 @@ from typing import Final
 
 from dws.api.compute_v1 import (
     calendar_advice,
+    capacity_advice,
     catalog,
+    extension_advice,
     future_reservation_changes,
     future_reservations,
     group_instances,
@@ -37,6 +39,8 @@ _EVERY: Final = (
     *resize_requests.METHODS,
     *reservations.METHODS,
     *calendar_advice.METHODS,
+    *capacity_advice.METHODS,
+    *extension_advice.METHODS,
     *future_reservations.METHODS,
     *future_reservation_changes.METHODS,
 )
