@@ -94,6 +94,51 @@ def test_the_announced_body_books_a_block_that_is_lived_through(fresh: Served) -
     assert fresh.owner.get(f"{ALL}/block").status_code == 404
 
 
+def test_the_record_is_forgotten_when_the_policy_says_so(fresh: Served) -> None:
+    """Records of years would pile up, and their names never be free."""
+    made(fresh, announced())
+    fresh.advance("44d")
+    assert state(fresh) == "FULFILLED"
+    fresh.advance("3d")
+    assert fresh.owner.get(f"{ALL}/block").status_code == 404
+    assert fresh.owner.get(ALL).json()["items"] == []
+    again = made(fresh, announced(timeWindow=window(start=50 * DAY)))
+    assert again["status"]["procurementStatus"] == "APPROVED"
+
+
+@pytest.mark.parametrize(
+    ("preset", "mode", "status"),
+    [("seed", "CALENDAR", "APPROVED"), ("google", "DEFAULT", "DRAFTING")],
+)
+def test_what_says_no_mode_is_a_block_as_the_policy_has_it(
+    tmp_path: Path, preset: str, mode: str, status: str
+) -> None:
+    """B02: an owner who follows the announcement, or the service of today, would get the other's meaning."""
+    with serving(tmp_path, policy=PRESETS[preset]) as served:
+        seen = made(served, announced(timeWindow=window(start=10 * DAY)))
+        assert (seen["reservationMode"], seen["status"]["procurementStatus"]) == (mode, status)
+
+
+@pytest.mark.parametrize(
+    ("said", "mode", "status"),
+    [
+        ({"reservationMode": "CALENDAR"}, "CALENDAR", "DRAFTING"),
+        ({"reservationMode": "CALENDAR", "planningStatus": "SUBMITTED"}, "CALENDAR", "APPROVED"),
+        ({"planningStatus": "SUBMITTED"}, "DEFAULT", "APPROVED"),
+        ({"planningStatus": "DRAFT"}, "DEFAULT", "DRAFTING"),
+        ({"planningStatus": "PLANNING_STATUS_UNSPECIFIED"}, "CALENDAR", "APPROVED"),
+        ({"autoDeleteAutoCreatedReservations": None}, "DEFAULT", "DRAFTING"),
+        ({"timeWindow": {"startTime": "2027-01-12T09:00:00Z"}}, "DEFAULT", "DRAFTING"),
+    ],
+)
+def test_a_mode_or_a_status_means_what_it_says(
+    fresh: Served, said: dict[str, Any], mode: str, status: str
+) -> None:
+    """Who asks for a draft by name would book, and pay for, a block."""
+    seen = made(fresh, announced(**said))
+    assert (seen["reservationMode"], seen["status"]["procurementStatus"]) == (mode, status)
+
+
 def test_it_is_listed_in_its_zone_and_over_all(fresh: Served) -> None:
     """Nobody would find what was booked."""
     seen = made(fresh, announced())

@@ -22,7 +22,7 @@ from dws.api.compute_v1.names import Scope, check_resource_name, scope_of
 from dws.engine import reservations as native
 from dws.engine.ports import Reader
 from dws.engine.write import Write
-from dws.model.document import Document
+from dws.model.document import WITH_RESERVATION, Document
 from dws.model.errors import FailedPrecondition
 from dws.model.reservation import Reservation, ReservationState
 from dws.wire.timefmt import format_instant
@@ -57,12 +57,13 @@ def put(w: Write, call: Called, kept: Document, told: dict[str, Any]) -> None:
     machine, template = reserved_machines.machine_of(w.tx, call, told, bookings.SKU)
     bookings.terms_of(told, call.project)
     body = {"told": told, "machine": machine, "template": template, "created": "", "amended": False}
-    reservation = 0
+    reservation = over = 0
     if told["planningStatus"] == "SUBMITTED":
         zone = kept.scope.partition("/")[2]
         booked, body["created"] = bookings.book(w, call, zone, kept.name, told, machine)
-        reservation = booked.id
-    w.tx.put_document(replace(kept, body=body, reservation=reservation, version=kept.version + 1))
+        reservation, over = booked.id, WITH_RESERVATION
+    version = kept.version + 1
+    w.tx.put_document(replace(kept, body=body, reservation=reservation, ended_at=over, version=version))
 
 
 def cancel(call: Called) -> dict[str, Any]:
