@@ -21,7 +21,13 @@ ZONE = "--zone=us-central1-a"
 START, END = "2027-01-12T09:00:00Z", "2027-01-26T09:00:00Z"
 RESERVATIONS = "/compute/v1/projects/research/zones/us-central1-a/reservations"
 WINDOW = (f"--start-time={START}", f"--end-time={END}")
+AUTO = "--auto-delete-auto-created-reservations"
 MACHINES = ("--machine-type=a3-highgpu-8g", "--total-count=2")
+
+ANNOUNCED = """alpha compute future-reservations create my-calendarblock --zone=us-central1-a
+    --machine-type=a3-highgpu-8g --total-count=2 --start-time=2027-01-12T09:00:00Z
+    --end-time=2027-01-26T09:00:00Z --auto-delete-auto-created-reservations
+    --require-specific-reservation"""
 
 
 @pytest.fixture
@@ -36,12 +42,7 @@ def commands(track: str) -> tuple[str, ...]:
 
 def test_the_announced_command_books_a_block_of_fourteen_days(served: Served, gcloud: Gcloud) -> None:
     """B02: what was announced, typed as it was announced, would not book a block that comes and goes."""
-    told = gcloud(
-        *"alpha compute future-reservations create my-calendarblock --zone=us-central1-a "
-        "--machine-type=a3-highgpu-8g --total-count=2 --start-time=2027-01-12T09:00:00Z "
-        "--end-time=2027-01-26T09:00:00Z --auto-delete-auto-created-reservations "
-        "--require-specific-reservation".split()
-    )
+    told = gcloud(*ANNOUNCED.split())
     (block,) = told if isinstance(told, list) else [told]
     assert block["status"]["procurementStatus"] == "APPROVED"
     seen = []
@@ -64,7 +65,7 @@ def test_the_announced_command_books_a_block_of_fourteen_days(served: Served, gc
 def test_alpha_changes_and_cancels(served: Served, gcloud: Gcloud) -> None:
     """The alpha commands wait at another version than they ask: they would wait for ever."""
     fr = commands("alpha")
-    gcloud(*fr, "create", "plan", ZONE, *MACHINES, *WINDOW)
+    gcloud(*fr, "create", "plan", ZONE, *MACHINES, *WINDOW, AUTO, "--planning-status=DRAFT")
     gcloud(*fr, "update", "plan", ZONE, "--planning-status=SUBMITTED")
     gcloud(*fr, "cancel", "plan", ZONE, plain=True)
     (listed,) = gcloud(*fr, "list")
@@ -76,7 +77,7 @@ def test_beta_plans_a_draft_submits_and_cancels_it(served: Served, gcloud: Gclou
     fr = commands("beta")
     gcloud(
         *(*fr, "create", "plan", ZONE, *MACHINES, *WINDOW, "--planning-status=DRAFT"),
-        *("--reservation-mode=CALENDAR", "--name-prefix=course", "--auto-delete-auto-created-reservations"),
+        *("--reservation-mode=CALENDAR", "--name-prefix=course", AUTO),
         *("--require-specific-reservation", "--share-setting=projects", "--share-with=partner,other"),
         *("--deployment-type=DENSE", "--scheduling-type=GROUPED", "--description=For the course"),
     )
@@ -106,7 +107,7 @@ def test_beta_plans_a_draft_submits_and_cancels_it(served: Served, gcloud: Gclou
 
 def test_gcloud_prints_why_a_block_is_refused(served: Served, gcloud: Gcloud) -> None:
     """gcloud checks no times itself, so a mistake would be booked; and who is refused would learn nothing."""
-    book = (*commands("beta"), "create", "block", ZONE, "--auto-delete-auto-created-reservations")
+    book = (*commands("beta"), "create", "block", ZONE, AUTO)
     said = gcloud(*book, *MACHINES, "--start-time=tomorrow", f"--end-time={END}", fails=True)
     assert "Invalid value for field 'resource.timeWindow.startTime': 'tomorrow'" in said
     said = gcloud(*book, *MACHINES, f"--start-time={END}", f"--end-time={START}", fails=True)
