@@ -80,6 +80,8 @@ def test_a_request_is_told_in_full() -> None:
             "exitCode": 3,
             "note": "said no",
             "slots": [],
+            "slice": 0,
+            "worker": 0,
         }
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 import structlog
 from click.testing import CliRunner, Result
 
+from dws.backends.simulated.backend import SimulatedBackend
 from dws.bootstrap import Settings, open_system
 from dws.cli.main import cli
+from dws.engine.ports import Delivery, Order
 from tests.api.served import MONDAY_9, Served, serving
 
 FLEET = """
@@ -42,8 +45,9 @@ pods = 2
 class Door:
     """The command, against a server that serves the fleet above."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, orders: list[Order]) -> None:
         self.served = served
+        self.orders = orders
 
     def __call__(self, line: str, *, fails: int = 0) -> Result:
         done = CliRunner().invoke(cli, line.split(), prog_name="dws")
@@ -76,10 +80,18 @@ def dws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
     system.start()
     for name, value in (("TZ", "UTC"), ("COLUMNS", "200"), ("DWS_STATE_DIR", str(tmp_path / "state"))):
         monkeypatch.setenv(name, value)
+    orders: list[Order] = []
+    carried_out = SimulatedBackend.provision
+
+    def provision(self: SimulatedBackend, order: Order) -> Delivery:
+        orders.append(order)
+        return carried_out(self, order)
+
+    monkeypatch.setattr(SimulatedBackend, "provision", provision)
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())  # what a command prints is its own
     with serving(tmp_path, system) as served:
         monkeypatch.setenv("DWS_ADDRESS", served.address)
-        yield Door(served)
+        yield Door(served, orders)
     structlog.reset_defaults()
 
 
@@ -139,3 +151,32 @@ def test_whose_work_stands_in_the_way_of_a_slice_is_told(dws: Door) -> None:
     named = {w["request"]: (w["accelerators"], w["fitsElsewhere"]) for w in room["inTheWay"]}
     assert room["places"] == ["pod1"]
     assert named == {"part": (16, False), "cube": (64, False), "wide": (128, False)}
+
+
+def test_ranks_follow_the_mesh_and_programs_are_told(dws: Door) -> None:
+    """A program would take machines for neighbours that are not, or not know its slice."""
+    dws("submit --tpu v5e --topology 4x4 --count 2 --for 1h --name two")
+    grant = dws.json("describe two")["grant"]
+    assert (grant["topology"], grant["slices"], grant["machine"]) == ("4x4", 2, "ct5lp-hightpu-4t")
+    assert [(i["rank"], i["slice"], i["worker"]) for i in grant["instances"]] == [
+        (n, n // 4, n % 4) for n in range(8)
+    ]
+    for number in range(2):
+        at = [tuple(int(n) for n in re.findall(r"\d\d", i["host"])) for i in grant["instances"]]
+        mine = at[4 * number : 4 * number + 4]
+        row, column = mine[0]
+        assert mine == [(row, column), (row, column + 2), (row + 2, column), (row + 2, column + 2)]
+    told = dws("describe two").stdout
+    assert "2 x 4x4, 8 x ct5lp-hightpu-4t in us-central1-a (pool v5e)" in told
+    assert "RANK  SLICE  WORKER  HOST" in told
+    orders = [o for o in dws.orders if o.request_name == "two"]
+    environments = [i.environment for o in orders for i in o.instances]
+    assert environments == [
+        {
+            "TPU_TOPOLOGY": "4x4",
+            "TPU_WORKER_ID": str(n % 4),
+            "MEGASCALE_SLICE_ID": str(n // 4),
+            "MEGASCALE_NUM_SLICES": "2",
+        }
+        for n in range(8)
+    ]

@@ -144,8 +144,10 @@ def _about(session: Session, request: Request) -> list[tuple[str, str]]:
 
 
 def _granted(session: Session, request: Request, grant: Grant) -> list[tuple[str, str]]:
+    machines = f"{len(grant.instances)} x {grant.machine}"
+    what = f"{grant.slices} x {grant.topology}, {machines}" if grant.slices else machines
     return [
-        ("Granted", f"{len(grant.instances)} x {grant.machine} in {grant.zone} (pool {grant.pool})"),
+        ("Granted", f"{what} in {grant.zone} (pool {grant.pool})"),
         ("Attempt", str(grant.attempt)),
         ("Started", _full(session, grant.started_at)),
         ("Delivered", _full(session, grant.delivered_at)),
@@ -157,11 +159,14 @@ def _granted(session: Session, request: Request, grant: Grant) -> list[tuple[str
 def _instances(grant: Grant) -> str:
     from dws.cli.output import table
 
-    rows = [
-        [str(i.rank), i.host, i.state, i.address, "" if i.exit_code is None else str(i.exit_code), i.note]
-        for i in grant.instances
-    ]
-    return table(["RANK", "HOST", "STATE", "ADDRESS", "STATUS", "NOTE"], rows, right=["RANK"])
+    rows = []
+    for i in grant.instances:
+        place = [str(i.slice), str(i.worker)] if grant.slices > 1 else []
+        status = "" if i.exit_code is None else str(i.exit_code)
+        rows.append([str(i.rank), *place, i.host, i.state, i.address, status, i.note])
+    place = ["SLICE", "WORKER"] if grant.slices > 1 else []
+    headers = ["RANK", *place, "HOST", "STATE", "ADDRESS", "STATUS", "NOTE"]
+    return table(headers, rows, right=["RANK", *place])
 
 
 def _full(session: Session, instant: str) -> str:

@@ -28,7 +28,7 @@ from dws.engine.ports import (
 )
 from dws.engine.write import Write
 from dws.model.evolve import evolve
-from dws.model.request import CapacityRequest, InstanceState, RequestState
+from dws.model.request import CapacityRequest, Grant, InstanceState, RequestState
 from dws.model.topology import Fleet
 from dws.model.work import WorkItem, WorkKind
 
@@ -251,7 +251,9 @@ def orders_for(request: CapacityRequest, item: WorkItem, fleet: Fleet) -> Iterab
             zone=pool.zone,
             shape=pool.shape_named(grant.shape),
             instances=tuple(
-                InstanceOrder(rank=i.rank, unit=i.unit, host=i.host, slots=i.slots)
+                InstanceOrder(
+                    rank=i.rank, unit=i.unit, host=i.host, slots=i.slots, environment=_of_slice(grant, i.rank)
+                )
                 for i in wanted
                 if i.incarnation == incarnation
             ),
@@ -276,3 +278,14 @@ def _environment(request: CapacityRequest) -> dict[str, str]:
         environment["DWS_ARRAY"] = request.array
         environment["DWS_ARRAY_INDEX"] = str(request.array_index)
     return environment
+
+
+def _of_slice(grant: Grant, rank: int) -> dict[str, str]:
+    """What an instance of a TPU slice is told of it, under the names that programs look for."""
+    if not grant.slices:
+        return {}
+    told = {"TPU_TOPOLOGY": grant.topology, "TPU_WORKER_ID": str(grant.worker_of(rank))}
+    if grant.slices > 1:
+        told["MEGASCALE_SLICE_ID"] = str(grant.slice_of(rank))
+        told["MEGASCALE_NUM_SLICES"] = str(grant.slices)
+    return told

@@ -19,8 +19,9 @@ from dws.model.piece import Piece
 from dws.model.request import CapacityRequest, Grant, Instance
 from dws.model.time import FOREVER
 from dws.model.topology import Pool
+from dws.model.tpu import Topology
 from dws.model.work import WorkKind
-from dws.planner import backfill
+from dws.planner import backfill, mesh, slices
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Bind, Book, Move, Placement, Plan, Start, Withdraw
 from dws.planner.recheck import Recheck
@@ -113,6 +114,7 @@ def start(w: Write, request: CapacityRequest, placement: Placement) -> CapacityR
     reservation = w.books.reservations[holder.owner] if holder is not None else None
     alternative = request.demand.alternatives[placement.alternative]
     shape = shape_for(alternative, pool, reservation.shape if reservation is not None else "")
+    topology = slices.in_pool(alternative, pool)
     grant = Grant(
         booking=booking.id,
         attempt=request.attempts + 1,
@@ -123,7 +125,9 @@ def start(w: Write, request: CapacityRequest, placement: Placement) -> CapacityR
         duration_s=placement.duration_s,
         started_at=w.now,
         reservation=reservation.id if reservation is not None else 0,
-        instances=_instances(pool, booking, pool.piece_held(shape.name)),
+        instances=_instances(pool, booking, pool.piece_held(shape.name), topology),
+        topology=str(topology or ""),
+        slices=slices.number(alternative) if topology is not None else 0,
     )
     request = w.apply(request, ev.Started(booking=booking.id, grant=grant))
     w.wake(request.id, WorkKind.DELIVERY_DEADLINE, w.now + pool.overheads.setup_s)
@@ -132,10 +136,12 @@ def start(w: Write, request: CapacityRequest, placement: Placement) -> CapacityR
     return request
 
 
-def _instances(pool: Pool, booking: Booking, piece: Piece) -> tuple[Instance, ...]:
-    """One instance for each piece of what was drawn, in the order of the line."""
+def _instances(
+    pool: Pool, booking: Booking, piece: Piece, topology: Topology | None
+) -> tuple[Instance, ...]:
+    """One instance for each piece of what was drawn, in the order of the line; those of slices row by row."""
     units = booking.units
-    pieces = (units[i : i + piece.size] for i in range(0, len(units), piece.size))
+    machines = [units[i : i + piece.size] for i in range(0, len(units), piece.size)]
     return tuple(
         Instance(
             rank=rank,
@@ -143,5 +149,5 @@ def _instances(pool: Pool, booking: Booking, piece: Piece) -> tuple[Instance, ..
             host=pool.hosts[pool.host_of(own[0])],
             slots=pool.slots_of(own),
         )
-        for rank, own in enumerate(pieces)
+        for rank, own in enumerate(machines if topology is None else mesh.ranked(pool, topology, machines))
     )

@@ -302,12 +302,14 @@ class Store(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceOrder:
     """One instance of an order: its rank and the host it goes to, `unit` being the host's place in its pool;
-    where hosts are shared, `slots` are those of its accelerators that are the instance's."""
+    where hosts are shared, `slots` are those of its accelerators that are the instance's. `environment` is
+    its own, beside the order's."""
 
     rank: int
     unit: int
     host: str
     slots: tuple[int, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @swift

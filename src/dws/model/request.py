@@ -132,7 +132,8 @@ class Grant:
 
     `delivered_at` is when the whole gang was up, 0 until then; `ends_at` is the deadline of the run
     (delivery + duration, moved by extensions), 0 until delivered. `reservation` is the id of the one it lies
-    inside, 0 for none.
+    inside, 0 for none. Of TPU slices, `slices` of a `topology`, the instances stand slice by slice and row by
+    row in each.
     """
 
     booking: BookingId
@@ -149,6 +150,23 @@ class Grant:
     unreachable_since: int = 0
     warned_s: tuple[int, ...] = ()
     reservation: int = 0
+    topology: str = ""
+    slices: int = 0
+
+    def slice_of(self, rank: int) -> int:
+        """Which of its slices an instance belongs to, from 0; 0 for what is no slice."""
+        return rank * self.slices // len(self.instances) if self.slices else 0
+
+    def worker_of(self, rank: int) -> int:
+        """The rank of an instance within its slice; 0 for what is no slice."""
+        return rank % (len(self.instances) // self.slices) if self.slices else 0
+
+    def slice_mates(self, rank: int) -> tuple[Instance, ...]:
+        """All instances of the slice of one of them; that one alone where it is no slice."""
+        if not self.slices:
+            return self.instances[rank : rank + 1]
+        number, size = self.slice_of(rank), len(self.instances) // self.slices
+        return self.instances[number * size : (number + 1) * size]
 
 
 @swift

@@ -306,7 +306,8 @@ class Reason(Answer):
 
 
 class Instance(Answer):
-    """One machine of a grant; `slots` are which accelerators of its host it has, where hosts are shared."""
+    """One machine of a grant; `slots` are which accelerators of its host it has, where hosts are shared. In a
+    TPU slice, `slice` is the number of that and `worker` its rank in it, row by row."""
 
     rank: int
     host: str
@@ -315,10 +316,12 @@ class Instance(Answer):
     exit_code: int | None
     note: str
     slots: list[int] = []
+    slice: int = 0
+    worker: int = 0
 
 
 class Grant(Answer):
-    """What was granted. `endsAt` is empty until delivered."""
+    """What was granted. `endsAt` is empty until delivered. Of TPU slices, `slices` of a `topology`."""
 
     pool: str
     zone: str
@@ -331,6 +334,8 @@ class Grant(Answer):
     duration_s: int
     unreachable_since: str
     instances: list[Instance]
+    topology: str = ""
+    slices: int = 0
 
 
 class Forecast(Answer):

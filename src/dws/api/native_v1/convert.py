@@ -236,8 +236,8 @@ def wire_workload(told: model.Workload | None) -> wire.Workload | None:
     )
 
 
-def instance(told: model.Instance) -> wire.Instance:
-    """One machine of a grant."""
+def instance(told: model.Instance, *, number: int = 0, worker: int = 0) -> wire.Instance:
+    """One machine of a grant; in a TPU slice its `number`, and the machine's rank in it."""
     return wire.Instance(
         rank=told.rank,
         host=told.host,
@@ -246,6 +246,8 @@ def instance(told: model.Instance) -> wire.Instance:
         exit_code=told.exit_code,
         note=told.note,
         slots=list(told.slots),
+        slice=number,
+        worker=worker,
     )
 
 
@@ -262,7 +264,12 @@ def grant(told: model.Grant) -> wire.Grant:
         ends_at=format_instant(told.ends_at),
         duration_s=told.duration_s,
         unreachable_since=format_instant(told.unreachable_since),
-        instances=[instance(each) for each in told.instances],
+        instances=[
+            instance(each, number=told.slice_of(each.rank), worker=told.worker_of(each.rank))
+            for each in told.instances
+        ],
+        topology=told.topology,
+        slices=told.slices,
     )
 
 

@@ -54,6 +54,7 @@ def build(
     own = order.workload.environment if order.workload is not None else {}
     ours = {
         **order.environment,
+        **instance.environment,
         "DWS_REQUEST": order.request_name,
         "DWS_PROJECT": order.project,
         "DWS_RANK": str(instance.rank),

@@ -9,7 +9,7 @@ from dws.engine.ports import InstanceOrder, Order
 from dws.model.request import Workload
 from dws.model.resources import MachineShape
 
-INSTANCE = InstanceOrder(rank=1, unit=1, host="local-1")
+INSTANCE = InstanceOrder(rank=1, unit=1, host="local-1", environment={"TPU_WORKER_ID": "3"})
 
 
 def build(own: dict[str, str] | None = None, devices: tuple[str, ...] = ()) -> dict[str, str]:
@@ -62,6 +62,7 @@ def test_what_the_engine_says_arrives() -> None:
     seen = build()
     assert (seen["DWS_ARRAY_INDEX"], seen["DWS_ATTEMPT"]) == ("4", "1")
     assert (seen["DWS_RANK"], seen["DWS_SIZE"], seen["DWS_HOST"]) == ("1", "2", "local-1")
+    assert seen["TPU_WORKER_ID"] == "3", "what is said of one instance alone"
     assert seen["DWS_DEADLINE"] == "2027-01-15T08:00:00Z"
 
 
