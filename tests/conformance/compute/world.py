@@ -72,6 +72,15 @@ BODIES: dict[str, dict[str, Any]] = {
     "regionInstanceGroups.listInstances": {"instanceState": "RUNNING"},
     "regionInstanceGroupManagerResizeRequests.insert": RESIZE,
     "futureReservations.insert": BLOCK,
+    "futureReservations.update": {"description": "changed"},
+    "advice.calendarMode": {
+        "futureResourcesSpecs": {
+            "spec": {
+                "targetResources": {"specificSkuResources": {"machineType": MACHINE, "instanceCount": "1"}},
+                "timeRangeSpec": {"minDuration": "86400s"},
+            }
+        }
+    },
     "instances.insert": {"name": "new", "machineType": f"zones/us-central1-a/machineTypes/{MACHINE}"},
     "instances.setLabels": {"labels": {"a": "b"}, "labelFingerprint": "$labelFingerprint"},
     "instances.setMetadata": {"items": [], "fingerprint": "$metadata.fingerprint"},
@@ -83,13 +92,14 @@ BODIES: dict[str, dict[str, Any]] = {
 ELSEWHERE: dict[str, dict[str, str]] = {
     "instances.setScheduling": {"instance": "stopped"},
     "instances.setMachineType": {"instance": "stopped"},
+    "futureReservations.update": {"futureReservation": "draft"},
 } | {
     f"{groups}.{verb}": {"instanceGroupManager": "sized"}
     for groups in ("instanceGroupManagers", "regionInstanceGroupManagers")
     for verb in ("createInstances", "deleteInstances")
 }
-"""By method, the values of its path that are not called `there`: an instance that is stopped, groups that no
-resize request waits for."""
+"""By method, the values of its path that are not called `there`: an instance that is stopped, a draft, groups
+that no resize request waits for."""
 
 
 def furnish(served: Served) -> None:
@@ -106,6 +116,7 @@ def furnish(served: Served) -> None:
     for name in ("there", "stopped"):
         post(served, f"{ZONE}/instances", BODIES["instances.insert"] | {"name": name})
     post(served, f"{ZONE}/futureReservations", BLOCK | {"name": "there"})
+    post(served, f"{ZONE}/futureReservations", BLOCK | {"name": "draft", "planningStatus": "DRAFT"})
     served.advance("5m")
     post(served, f"{ZONE}/instances/stopped/stop")
     served.advance("5m")
