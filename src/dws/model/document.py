@@ -16,6 +16,8 @@ WITH_REQUEST: Final = -1
 """When a document is over that is over with its request."""
 WITH_RESERVATION: Final = -2
 """When a document is over that is over with its reservation."""
+UNLESS_DELIVERED: Final = -3
+"""When a document is over that is over with its request if that was never delivered, and else stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class Document:
     only. `request` and `rank` say which request, and which instance of it, it stands for (0: none);
     `reservation` which reservation. `ended_at` is when it became a thing of the past, 0 until then: from
     there its time to be forgotten is counted. One that is over `WITH_REQUEST`, or `WITH_RESERVATION`, is
-    forgotten with the record of that.
+    forgotten with the record of that; so is one `UNLESS_DELIVERED` whose request came to nothing.
     """
 
     id: DocumentId

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 
 from dws.engine.ports import DocumentQuery
-from dws.model.document import WITH_REQUEST, WITH_RESERVATION, Document
+from dws.model.document import UNLESS_DELIVERED, WITH_REQUEST, WITH_RESERVATION, Document
 
 Place = tuple[str, str, str]
 
@@ -76,10 +76,11 @@ class DocumentRegister:
         """Those that ended before `instant`."""
         return [d for d in self._rows.values() if 0 < d.ended_at < instant]
 
-    def over_with(self, request: int) -> list[Document]:
-        """Those that are over with that request."""
+    def over_with(self, request: int, *, delivered: bool) -> list[Document]:
+        """Those that are over with that request, which was `delivered` or not."""
         rows = (self._rows[i] for i in self._of_request.get(request, ()))
-        return [d for d in rows if d.ended_at == WITH_REQUEST]
+        over = (WITH_REQUEST,) if delivered else (WITH_REQUEST, UNLESS_DELIVERED)
+        return [d for d in rows if d.ended_at in over]
 
     def over_with_reservation(self, reservation: int) -> list[Document]:
         """Those that are over with that reservation."""

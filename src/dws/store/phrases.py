@@ -20,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from dws.model.document import WITH_REQUEST, WITH_RESERVATION
+from dws.model.document import UNLESS_DELIVERED, WITH_REQUEST, WITH_RESERVATION
 from dws.model.events import SubjectKind
 from dws.model.request import RequestState
 from dws.model.reservation import ReservationState
@@ -139,6 +139,16 @@ OVER = Phrase(
     )
     .order_by("ended_at", "id", "kind")
     .limit(bindparam("limit"))
+)
+MAY_STAY = Phrase(
+    select(document.c.id, request.c.doc)
+    .select_from(document.join(request, document.c.request == request.c.id))
+    .where(
+        document.c.ended_at == literal(UNLESS_DELIVERED),
+        request.c.state.in_(_ENDS),
+        request.c.ended_at > 0,
+        request.c.ended_at < bindparam("instant"),
+    )
 )
 """Subjects and owners of bookings have the same names of kinds; a series or document owns none."""
 _GONE: BindParameter[int] = bindparam("gone")

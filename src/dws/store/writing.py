@@ -401,6 +401,9 @@ class SqlTransaction(SqlReader):
         with self.savepoint():
             self.flush()
             over = self._all(say.OVER, instant=instant, limit=max(0, limit))
+            for row in self._all(say.MAY_STAY, instant=instant):
+                if not rows.read_request(row["doc"]).was_delivered:
+                    self._now(say.DROP_DOCUMENT, {"of": row["id"]})
             for phrase in say.FORGET:
                 self._many(phrase, [{"gone": row["id"], "kind": row["kind"]} for row in over])
         return len(over)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dws.engine.ports import DocumentQuery, Store
-from dws.model.document import WITH_REQUEST, WITH_RESERVATION, Document
+from dws.model.document import UNLESS_DELIVERED, WITH_REQUEST, WITH_RESERVATION, Document
 from dws.model.errors import AlreadyExists, Conflict
 from dws.model.names import DocumentId
 from dws.model.request import RequestState
@@ -131,6 +131,19 @@ def test_what_is_over_with_its_request_is_forgotten_with_it(store: Store) -> Non
         tx.put_document(a_document(3, request=7))
         assert tx.forget_before(60, limit=10) == 1
         assert [d.id for d in tx.documents(DocumentQuery(kind="compute.instance"))] == [2, 3]
+
+
+def test_what_stays_if_it_was_delivered_is_forgotten_if_it_was_not(store: Store) -> None:
+    """A stopped instance would be lost after a while; or one that never came be kept for ever."""
+    grant = replace(samples.GRANT, delivered_at=40)
+    with store.begin() as tx:
+        for number, granted in ((7, grant), (8, None), (9, None)):
+            over = {} if number == 9 else {"state": RequestState.COMPLETED, "ended_at": 50}
+            tx.put_request(samples.a_request(number, grant=granted, **over))
+            tx.put_document(a_document(number - 6, request=number, ended_at=UNLESS_DELIVERED))
+        assert tx.forget_before(60, limit=10) == 2
+        assert [d.id for d in tx.documents(DocumentQuery(kind="compute.instance"))] == [1, 3]
+        assert tx.request(7) is None
 
 
 def test_what_is_over_with_its_reservation_is_forgotten_with_it(store: Store) -> None:

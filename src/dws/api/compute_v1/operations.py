@@ -22,7 +22,7 @@ from dws.api.method import Call, Method
 from dws.engine.ports import Reader
 from dws.engine.write import Write
 from dws.model.access import Role
-from dws.model.document import Document
+from dws.model.document import WITH_REQUEST, Document
 from dws.model.errors import Conflict
 from dws.model.names import DocumentId
 from dws.model.request import CapacityRequest, RequestState
@@ -80,7 +80,7 @@ def record(
         name=name or f"operation-{number}",
         created_at=w.now,
         request=change.request,
-        ended_at=w.now,
+        ended_at=WITH_REQUEST if change.request else w.now,
         body={
             "type": change.type,
             "target": change.target,

@@ -20,7 +20,7 @@ from dws.api.compute_v1.reservation_layout import Layout
 from dws.engine.ports import Reader
 from dws.engine.write import Write
 from dws.model.demand import OPEN_ENDED_S
-from dws.model.document import Document
+from dws.model.document import WITH_RESERVATION, Document
 from dws.model.errors import AlreadyExists
 from dws.model.names import derive_name
 from dws.model.reservation import Reservation, ReservationState
@@ -87,7 +87,9 @@ def keep(
             raise AlreadyExists(f"The resource 'projects/{project}/{_path(before)}' already exists")
         w.tx.drop_document(before.id)
     told = {"properties": body, "future": future}
-    return documents.keep(w, KIND, project, place, name, told, reservation=reservation)
+    return documents.keep(
+        w, KIND, project, place, name, told, reservation=reservation, ended_at=WITH_RESERVATION
+    )
 
 
 def is_free(reader: Reader, project: str, zone: str, name: str) -> bool:

@@ -25,7 +25,7 @@ from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
 from dws.model.access import Principal
 from dws.model.demand import OPEN_ENDED_S
-from dws.model.document import WITH_REQUEST, Document
+from dws.model.document import UNLESS_DELIVERED, WITH_REQUEST, Document
 from dws.model.errors import InvalidArgument
 from dws.model.request import CapacityRequest, Grant, Instance, InstanceState, RequestState
 from dws.wire.timefmt import format_instant
@@ -59,8 +59,13 @@ def keep(
     `template` what it was made like, empty for none. Raises AlreadyExists."""
     body = {"properties": properties, "group": group, "template": template, "stopped": False, "starts": 1}
     return documents.keep(
-        w, KIND, project, place, name, body, request=request, rank=rank, ended_at=WITH_REQUEST
+        w, KIND, project, place, name, body, request=request, rank=rank, ended_at=_over(properties)
     )
+
+
+def _over(properties: Mapping[str, Any]) -> int:
+    """When one that is made is over: with its request, unless it stays then, stopped."""
+    return UNLESS_DELIVERED if _action(properties) == "STOP" else WITH_REQUEST
 
 
 def of_request(reader: Reader, request: int) -> list[Document]:
@@ -101,7 +106,11 @@ def _at_the_end(kept: Document, request: CapacityRequest | None) -> str | None:
 
 def at_end(kept: Document) -> str:
     """STOP or DELETE: what becomes of it at the end of its run, as its owner said, or as its model has it."""
-    scheduling = kept.body["properties"].get("scheduling", {})
+    return _action(kept.body["properties"])
+
+
+def _action(properties: Mapping[str, Any]) -> str:
+    scheduling = properties.get("scheduling", {})
     default = "DELETE" if scheduling.get("provisioningModel") == "FLEX_START" else "STOP"
     return str(scheduling.get("instanceTerminationAction", default))
 
@@ -165,7 +174,7 @@ def let_go(w: Write, who: Principal, some: Sequence[Document]) -> None:
         request = w.tx.request(number)
         for kept in its:
             body = kept.body | {"let_go": True, "stopped": False}
-            gone = replace(kept, body=body, version=kept.version + 1)
+            gone = replace(kept, body=body, version=kept.version + 1, ended_at=WITH_REQUEST)
             if status(gone, request) is None:
                 w.tx.drop_document(kept.id)
             else:
