@@ -23,7 +23,16 @@ from tests.api.served import REQUESTS, SLICE, Served, open_world
 
 METHODS = list(all_methods())
 DOCUMENT = document(all_methods())
-READS_BY_POST = ("dws.quote", "dws.advise", "Operations.wait", ".listInstances", ".listManagedInstances")
+READS_BY_POST = (
+    "dws.quote",
+    "dws.advise",
+    "Operations.wait",
+    ".listInstances",
+    ".listManagedInstances",
+    "advice.calendarMode",
+    "advice.calendarModeExtension",
+    "advice.capacity",
+)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)

@@ -76,7 +76,7 @@ def test_snake_case_and_loose_numbers_are_understood(fresh: Served) -> None:
             "invalid",
             "maxRunDuration.seconds': '1h'. A whole number is needed",
         ),
-        ([1], 400, "wrongType", "array"),
+        ([1], 400, "invalid", "array"),
     ],
 )
 def test_a_wrong_body_says_what_is_wrong(

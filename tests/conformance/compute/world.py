@@ -73,14 +73,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "regionInstanceGroupManagerResizeRequests.insert": RESIZE,
     "futureReservations.insert": BLOCK,
     "futureReservations.update": {"description": "changed"},
-    "advice.calendarMode": {
-        "futureResourcesSpecs": {
-            "spec": {
-                "targetResources": {"specificSkuResources": {"machineType": MACHINE, "instanceCount": "1"}},
-                "timeRangeSpec": {"minDuration": "86400s"},
-            }
-        }
-    },
     "instances.insert": {"name": "new", "machineType": f"zones/us-central1-a/machineTypes/{MACHINE}"},
     "instances.setLabels": {"labels": {"a": "b"}, "labelFingerprint": "$labelFingerprint"},
     "instances.setMetadata": {"items": [], "fingerprint": "$metadata.fingerprint"},
