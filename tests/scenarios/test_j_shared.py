@@ -139,6 +139,20 @@ def test_h03_a_host_that_dies_takes_all_its_parts_and_each_is_replaced_whole() -
     world.check()
 
 
+def test_h03_a_spare_comes_from_the_fullest_host_that_has_room() -> None:
+    """A part of a host would be replaced on a whole one, and no whole one be left."""
+    world = World(a_shared_fleet(FLEET.replace("hosts = 2\n[[pools.blocks]]\nname = \"b2\"\nhosts = 2", "hosts = 4")))
+    for name, gpus in (("w1", 8), ("w2", 8), ("d", 4), ("x", 4)):
+        world.submit(name, hosts=1, machine=f"a3-highgpu-{gpus}g", hours=4)
+    world.submit("a", hosts=1, machine="a3-highgpu-2g", hours=4, on_host_loss=HostLossPolicy.REPLACE)
+    world.release("w1")
+    world.release("x")
+    assert (world.hosts_of("d"), world.hosts_of("a")) == (["h100-0003"], ["h100-0004"])
+    world.hosts("DOWN", "h100-0004")
+    assert world.hosts_of("a") == ["h100-0003"], "h100-0001 stays whole"
+    world.check()
+
+
 def test_h_draining_a_host_lets_its_parts_finish_and_starts_none() -> None:
     """New work could start beside the work that a drain waits for."""
     world = World(a_shared_fleet())

@@ -50,8 +50,11 @@ class Door:
         self.orders = orders
 
     def __call__(self, line: str, *, fails: int = 0) -> Result:
-        done = CliRunner().invoke(cli, line.split(), prog_name="dws")
-        assert done.exit_code == fails, f"{line}: {done.output}{done.stderr}"
+        return self.run(*line.split(), fails=fails)
+
+    def run(self, *words: str, fails: int = 0) -> Result:
+        done = CliRunner().invoke(cli, list(words), prog_name="dws")
+        assert done.exit_code == fails, f"{words}: {done.output}{done.stderr}"
         return done
 
     def json(self, line: str) -> Any:
@@ -180,3 +183,81 @@ def test_ranks_follow_the_mesh_and_programs_are_told(dws: Door) -> None:
         }
         for n in range(8)
     ]
+
+
+# --- a slice is one thing -----------------------------------------------------------------------
+
+
+def test_h03_a_slice_that_loses_a_host_ends_as_a_whole(dws: Door) -> None:
+    """Three of four hosts would stay held, or be given to others while the fourth is dead."""
+    dws("submit --tpu v5e --topology 4x4 --for 4h --name gone --on-host-loss end")
+    lost = dws.hosts("gone")[1]
+    dws(f"fleet outage {lost} --yes")
+    assert (dws.state("gone"), dws.hosts("gone")) == ("FAILED", [])
+    (pool,) = (p for p in dws.json("fleet")["pools"] if p["name"] == "v5e")
+    assert (pool["free"], pool["down"]) == (15, 1)
+
+
+def test_h03_a_slice_moves_as_a_whole(dws: Door) -> None:
+    """One host of a slice would be replaced by one that is no neighbour of the others."""
+    dws("submit --tpu v5e --topology 4x4 --for 4h --name moves --on-host-loss replace")
+    before = dws.hosts("moves")
+    effect = dws.json(f"fleet outage {before[3]} --dry-run")["affected"][0]["effect"]
+    assert effect == "ends and goes back in line, being a slice (on-host-loss: replace)"
+    dws(f"fleet outage {before[3]} --yes")
+    after = dws.hosts("moves")
+    assert dws.state("moves") == "ACTIVE"
+    assert len(after) == 4 and not set(after) & set(before)
+    dws("submit --tpu v5e --topology 2x4 --for 1h --name beside")
+    assert set(dws.hosts("beside")) < set(before), "what is left of the torn square serves smaller slices"
+
+
+def test_g_a_slice_is_given_back_as_a_whole(dws: Door) -> None:
+    """Half a slice would be given back, and the other half be no slice any more."""
+    dws("submit --tpu v5e --topology 4x4 --count 2 --for 4h --name two")
+    before = dws.hosts("two")
+    told = dws("release two --rank 5", fails=2).stderr
+    assert "ranks: 5 is part of a 4x4 slice of 'two', which is given back as a whole: ranks 4 … 7" in told
+    assert dws.hosts("two") == before
+    dws("release two --rank 4 --rank 5 --rank 6 --rank 7")
+    assert (dws.state("two"), dws.hosts("two")) == ("ACTIVE", before[:4])
+    dws("submit --tpu v5e --topology 4x4 --for 1h --name next")
+    assert dws.state("next") == "ACTIVE"
+
+
+# --- the order of placement ---------------------------------------------------------------------
+
+
+def test_j04_any_slice_of_a_size_comes_from_what_is_cut_already(dws: Door) -> None:
+    """A whole square would be cut for a small slice while another has room beside what runs."""
+    dws("submit --tpu v5e --topology 2x4 --for 4h --name first")
+    dws("submit --accelerators v5e:8 --for 4h --name any")
+    dws("submit --accelerators v5e:4 --for 4h --name small")
+    grants = [dws.json(f"describe {name}")["grant"] for name in ("first", "any", "small")]
+    assert [g["topology"] for g in grants] == ["2x4", "2x4", "2x2"]
+    at = [{tuple(int(n) // 4 for n in re.findall(r"\d\d", h)) for h in dws.hosts(n)} for n in ("first", "any")]
+    assert at[0] == at[1] and len(at[0]) == 1, "the same square of 4x4"
+    dws("submit --tpu v5e --topology 4x4 --count 2 --for 4h --name squares")
+    assert dws.state("squares") == "ACTIVE"
+
+
+def test_j05_slices_of_one_request_are_of_one_kind(dws: Door) -> None:
+    """A multislice would be given slices of two kinds of TPU."""
+    dws("submit --tpu v5e --topology 4x4 --for 9h --name one")
+    dws('submit --tpu v5e --topology 4x4 --count 4 --for 1h --name four')
+    assert dws.state("four") in ("PENDING", "BOOKED")
+    dws.run(
+        *("submit", "--tpu", "v5e", "--topology", "4x4", "--count", "4", "--for", "1h", "--name", "either"),
+        *("--or", "v5p:4 2x2x4"),
+    )
+    grant = dws.json("describe either")["grant"]
+    assert (grant["topology"], grant["slices"], grant["pool"]) == ("2x2x4", 4, "v5p")
+
+
+def test_j06_small_slices_share_a_square_so_that_a_large_one_fits(dws: Door) -> None:
+    """Two small slices in two halves of the pod would keep the large one out."""
+    for name, topology in (("a", "2x4"), ("b", "2x4"), ("c", "4x4"), ("d", "4x8")):
+        dws(f"submit --tpu v5e --topology {topology} --for 4h --name {name}")
+        assert dws.state(name) == "ACTIVE"
+    (pool,) = (p for p in dws.json("fleet")["pools"] if p["name"] == "v5e")
+    assert pool["free"] == 0

@@ -135,6 +135,8 @@ def _effect(request: CapacityRequest, state: HostState) -> str:
         return "is ending anyway"
     if request.state is RequestState.PROVISIONING:
         return "goes back in line"
+    if instances.granted(request).is_torn_by_loss and request.on_host_loss is HostLossPolicy.REPLACE:
+        return "ends and goes back in line, being a slice (on-host-loss: replace)"
     return {
         HostLossPolicy.END: "ends (on-host-loss: end)",
         HostLossPolicy.REQUEUE: "ends and goes back in line (on-host-loss: requeue)",

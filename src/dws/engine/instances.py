@@ -32,7 +32,7 @@ from dws.model.request import (
 from dws.model.topology import Pool
 from dws.model.usage import UsageKind, UsageRecord
 from dws.model.work import WorkKind
-from dws.planner import advise, slices
+from dws.planner import advise
 
 KEYS_KEPT: Final = 8_192
 _UP = (InstanceState.RUNNING, InstanceState.EXITED)
@@ -211,7 +211,9 @@ def released(w: Write, request: CapacityRequest, ranks: set[int]) -> CapacityReq
     event = ev.InstancesReleased(attempt=grant.attempt, ranks=tuple(i.rank for i in gone))
     request = w.apply(request, event)
     pool = w.books.fleet.pool(grant.pool)
-    ledger.give_back(w, grant.booking, {u for i in gone for u in pool.units_at(i.unit, i.slots)})
+    together = [granted(request).slice_mates(i.rank) for i in gone]  # a slice is free as a whole
+    free = [i for mates in together if not any(m.is_held for m in mates) for i in mates]
+    ledger.give_back(w, grant.booking, {u for i in free for u in pool.units_at(i.unit, i.slots)})
     return _return_if_empty(w, request)
 
 
@@ -235,7 +237,8 @@ def _return_if_empty(w: Write, request: CapacityRequest) -> CapacityRequest:
 def lost(
     w: Write, request: CapacityRequest, rank: int, cause: str, *, may_replace: bool = True
 ) -> CapacityRequest:
-    """An instance is gone for good: the gang fails, waits again or gets a spare, by its policy.
+    """An instance is gone for good: the gang fails, waits again or gets a spare, by its policy. No spare
+    stands where one of a slice did, so who asked for one waits again: it moves as a whole.
 
     Not `may_replace`: the backend has just refused a spare, and asking for the next one at once would
     never end.
@@ -252,6 +255,9 @@ def lost(
         reason=cause,
     )
     pool = w.books.fleet.pool(grant.pool)
+    is_running = was is RequestState.ACTIVE and instance.state is not InstanceState.RELEASING
+    wants_spare = is_running and may_replace and request.on_host_loss is HostLossPolicy.REPLACE
+    is_replaced = wants_spare and not grant.is_torn_by_loss and _replace(w, request, instance)
     ledger.give_back(w, grant.booking, set(pool.units_at(instance.unit, instance.slots)))
     orphans.give_back(
         w,
@@ -263,27 +269,23 @@ def lost(
     message = f"lost {instance.host}: {cause}"
     if was is RequestState.PROVISIONING:
         return failed(w, request, message, may_retry=True, phase="provisioning")
-    if was is RequestState.ENDING:
+    if not is_running:
         return _return_if_empty(w, request)
-    if instance.state is InstanceState.RELEASING:
-        return _return_if_empty(w, request)
-    wants_spare = may_replace and request.on_host_loss is HostLossPolicy.REPLACE
-    if wants_spare and _replace(w, request, instance):
+    if is_replaced:
         return w.books.holding[request.id]
-    requeue = request.on_host_loss is HostLossPolicy.REQUEUE
+    requeue = request.on_host_loss is HostLossPolicy.REQUEUE or (wants_spare and grant.is_torn_by_loss)
     return ended(w, request, EndReason.HOST_LOST, message, requeue=requeue)
 
 
 def _replace(w: Write, request: CapacityRequest, lost: Instance) -> bool:
-    """Put a spare host in the place of a lost one for the time that remains, if there is one."""
+    """Put a spare host in the place of a lost one for the time that remains, if there is one. The lost one is
+    still booked: a booking without hosts would be over."""
     grant = granted(request)
     booking = w.books.bookings.get(grant.booking)
     if booking is None or booking.stage is not Stage.LIVE:
         return False
     within = request.demand.alternatives[grant.alternative].within
     pool = w.books.fleet.pool(grant.pool)
-    if slices.in_pool(request.demand.alternatives[grant.alternative], pool) is not None:
-        return False  # another host would not stand where this one did: a slice ends or moves as a whole
     gone = pool.units_at(lost.unit, lost.slots)
     units = advise.spare(
         w.books.snapshot(), w.policy, w.now, booking, gone, within=within, piece=Piece(size=len(gone))

@@ -20,7 +20,7 @@ from dws.model.demand import ANY_RESERVATION, UNTIL_END, Demand
 from dws.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from dws.model.evolve import evolve
 from dws.model.names import RequestId, check_labels, check_name, check_project, derive_name
-from dws.model.request import CapacityRequest, EndReason, InstanceState, RequestState, Workload
+from dws.model.request import CapacityRequest, EndReason, Grant, InstanceState, RequestState, Workload
 from dws.model.reservation import ReservationState
 from dws.model.time import FOREVER
 from dws.planner import admission, advise
@@ -322,6 +322,7 @@ def _release(w: Write, who: Principal, command: Release) -> CapacityRequest:
             field="ranks",
         )
     ranks = tuple(sorted(set(command.ranks) & in_use))
+    _refuse_to_tear(request.name, grant, set(command.ranks))
     if command.ranks and not ranks:
         return request
     if command.ranks and set(ranks) != in_use:
@@ -329,6 +330,18 @@ def _release(w: Write, who: Principal, command: Release) -> CapacityRequest:
     return instances.ended(
         w, request, EndReason.RELEASED, f"released by {who.name}", actor=who.name
     )
+
+
+def _refuse_to_tear(name: str, grant: Grant, ranks: set[int]) -> None:
+    """Raises InvalidArgument when some machines of a slice would be given back and others kept."""
+    for rank in sorted(ranks):
+        mates = [i.rank for i in grant.slice_mates(rank)]
+        if not ranks.issuperset(mates):
+            raise InvalidArgument(
+                f"ranks: {rank} is part of a {grant.topology} slice of '{name}', which is given back as a "
+                f"whole: ranks {mates[0]} … {mates[-1]}",
+                field="ranks",
+            )
 
 
 def extend(w: Write, who: Principal, command: Extend) -> tuple[CapacityRequest, Extension, int]:

@@ -161,6 +161,11 @@ class Grant:
         """The rank of an instance within its slice; 0 for what is no slice."""
         return rank % (len(self.instances) // self.slices) if self.slices else 0
 
+    @property
+    def is_torn_by_loss(self) -> bool:
+        """True when no other host can stand in for one of its hosts: a slice is of neighbours."""
+        return 0 < self.slices < len(self.instances)
+
     def slice_mates(self, rank: int) -> tuple[Instance, ...]:
         """All instances of the slice of one of them; that one alone where it is no slice."""
         if not self.slices:

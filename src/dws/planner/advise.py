@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dws.model import tpu
@@ -263,31 +263,37 @@ def spare(
 ) -> tuple[int, ...] | None:
     """Free units of READY hosts to replace `lost_units` of a live booking, which made whole pieces, until its
     end without breaking a promise: the nearest to each lost piece, and never outside the domain of level
-    `within` that it lies in. None when there are not enough."""
+    `within` that it lies in; where hosts are shared, of the nearest the fullest, so that whole ones stay
+    whole. None when there are not enough."""
     del options
     calendar = snapshot.calendars[booking.calendar]
     pool = calendar.pool
     end = max(booking.span.end, now + 1)
     found: list[int] = []
+    idle = {
+        cell: [u for u in calendar.idle_units(cell) if u not in lost_units] for cell in range(len(pool.cells))
+    }
+    left = {cell: len(units) for cell, units in idle.items()}
     for lost in lost_units[:: piece.units]:
-        for cell in _nearest_first(pool, pool.cell_of(lost), within):
-            idle = [u for u in calendar.idle_units(cell) if u not in lost_units]
-            taken = sum(1 for u in found if pool.cell_of(u) == cell)
-            if taken + piece.units <= min(len(idle), calendar.least_free_in(cell, now, end)):
-                found += idle[taken : taken + piece.units]
+        for cell in _nearest_first(pool, pool.cell_of(lost), within, left):
+            taken = len(idle[cell]) - left[cell]
+            if taken + piece.units <= min(len(idle[cell]), calendar.least_free_in(cell, now, end)):
+                found += idle[cell][taken : taken + piece.units]
+                left[cell] -= piece.units
                 break
         else:
             return None
     return tuple(found)
 
 
-def _nearest_first(pool: Pool, home: int, within: str | None) -> list[int]:
+def _nearest_first(pool: Pool, home: int, within: str | None, left: Mapping[int, int]) -> list[int]:
     """Cells by closeness to one of them: itself, then what shares its finest domain, and so on up to the
-    level `within`, or the whole pool."""
+    level `within`, or the whole pool; hosts of which less is `left` first among equals."""
     cells = [home]
     for level in (*reversed(pool.levels), None):
         group = next((g for g in pool.groups(level) if home in g), ())
-        cells += [c for c in group if c not in cells]
+        more = [c for c in group if c not in cells]
+        cells += sorted(more, key=lambda c: left[c]) if pool.is_shared else more
         if level == within:
             break
     return cells
