@@ -261,3 +261,56 @@ def test_j06_small_slices_share_a_square_so_that_a_large_one_fits(dws: Door) -> 
         assert dws.state(name) == "ACTIVE"
     (pool,) = (p for p in dws.json("fleet")["pools"] if p["name"] == "v5e")
     assert pool["free"] == 0
+
+
+# --- what is said -------------------------------------------------------------------------------
+
+
+def test_l03_the_reason_speaks_of_slices_and_chips(dws: Door) -> None:
+    """Who waits for a slice would be told of free hosts, enough of them, and not understand."""
+    dws("submit --tpu v5e --topology 4x4 --for 4h --name one")
+    dws("submit --tpu v5e --topology 8x8 --for 1h --name all")
+    assert (
+        "needs 1 x 8x8; v5e has free chips: 48, largest free rectangle 4x8; fits from Mon 11 Jan 13:00 UTC"
+        in dws("queue").stdout
+    )
+    dws("submit --tpu v5p --topology 4x4x4 --count 5 --for 2h --name cubes")
+    dws("submit --tpu v5p --topology 4x4x8 --count 2 --for 1h --name pairs")
+    assert "needs 2 x 4x4x8; v5p has free chips: 192, largest free slice 4x4x12, room for 1;" in dws("queue").stdout
+    dws("submit --tpu v5e --topology 4x8 --for 9h --name long")
+    assert "has room for 1 x 4x8 now, but 1 for 9h would delay what is promised" in dws("queue").stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("--tpu v5e --topology 8x16", "a pod of v5e has no slice larger than 8x8; ask for that"),
+        ("--tpu v5p --topology 4x8x12", "a pod of v5p has no slice larger than 4x8x8"),
+        ("--tpu v5e --topology 4x8 --count 3", "asked for 3 x 4x8, the largest pool of v5e has room for 2"),
+        ("--tpu v5p --topology 4x8x8 --count 3", "asked for 3 x 4x8x8, the largest pool of v5p has room for 2"),
+    ],
+)
+def test_c01_more_slices_than_there_can_ever_be_are_refused_with_what_fits(
+    dws: Door, asked: str, told: str
+) -> None:
+    """A slice larger than any pod would wait for ever."""
+    assert told in dws(f"submit {asked} --for 1h", fails=3).stderr
+
+
+def test_j_the_fleet_tells_the_largest_slice_of_each_pod(dws: Door) -> None:
+    """An operator would see half of a pod free, and not that no large slice fits in it."""
+    for number in range(3):
+        dws(f"submit --tpu v5e --topology 4x4 --for 1h --name q{number}")
+    dws("submit --tpu v5p --topology 2x2x1 --for 1h --name tiny")
+    shown = dws("fleet show").stdout
+    assert "v5e: whole hosts 4; largest slice 4x4" in shown
+    assert "v5p: whole hosts 127; by pod: 63 in pod1, 64 in pod2; by cube: " in shown
+    assert "15 in cube1, 16 in cube2" in shown
+    assert "largest slice 4x4x12 in pod1, 4x8x8 in pod2" in shown
+    dws("release q0")
+    pools = {p["name"]: p for p in dws.json("fleet show")["pools"]}
+    assert pools["v5e"]["largestSlices"] == {"pod1": "4x4"}, "two squares corner to corner are no rectangle"
+    measured = dws.served.owner.get("/metrics").text
+    assert 'dws_slice_fragmentation{pool="v5e",topology="4x4"} 0.0' in measured
+    assert 'dws_slice_fragmentation{pool="v5e",topology="4x8"} 1.0' in measured
+    assert 'dws_largest_free_slice_chips{pool="v5p"} 256.0' in measured

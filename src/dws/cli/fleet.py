@@ -20,6 +20,8 @@ from dws.model.errors import InvalidArgument
 if TYPE_CHECKING:
     from dws.wire.native_v1 import ChangeHostsAnswer, Fleet, Host, HostUse, Pool
 
+NAMED_MAX = 8
+"""Domains of a level whose free hosts are told one by one."""
 FREE, BUSY, DRAINING, DOWN = "·", "█", "▒", "x"
 
 
@@ -58,7 +60,7 @@ def _pools(answer: Fleet) -> str:
             rows += [[f"  {name}", "", f"{len(hosts)}", *_tally(hosts)] for name, hosts in blocks.items()]
     lines = [f"{z.name}: unavailable, {z.unavailable}" for z in answer.zones if z.unavailable]
     lines += [f"{p.name}: unavailable, {p.unavailable}" for p in answer.pools if p.unavailable]
-    lines += [_room(p) for p in answer.pools if p.host_units > 1]
+    lines += [line for p in answer.pools if (line := _room(p))]
     if not rows:
         return "\n".join(["The fleet has no pools.", *lines])
     headers = ["POOL", "ZONE", "HOSTS", "FREE", "BUSY", "DRAINING", "DOWN", ""]
@@ -69,11 +71,29 @@ def _pools(answer: Fleet) -> str:
 
 
 def _room(pool: Pool) -> str:
-    """What a pool of shared hosts has room for: free units of different hosts do not add up."""
-    free = [host.free for host in pool.hosts if host.free]
-    kind = "accelerators" if pool.accelerators_per_host else "machines"
-    fits = ", ".join(f"{count} x {machine}" for machine, count in pool.fits.items())
-    return f"{pool.name}: {sum(free)} free {kind} on {len(free)} hosts, room for {fits.replace(', ', ' or ')}"
+    """What a pool has room for, where a number of hosts does not say it: free units of different hosts do not
+    add up, nor do hosts of different blocks or pods."""
+    parts = []
+    if pool.host_units > 1:
+        free = [host.free for host in pool.hosts if host.free]
+        kind = "accelerators" if pool.accelerators_per_host else "machines"
+        fits = " or ".join(f"{count} x {machine}" for machine, count in pool.fits.items())
+        parts.append(f"{sum(free)} free {kind} on {len(free)} hosts, room for {fits}")
+    levels = {level: hosts for level, hosts in pool.free_hosts.items() if len(hosts) > 1}
+    whole = sum(host.free == pool.host_units for host in pool.hosts)
+    if levels or pool.largest_slices:
+        parts.append(f"whole hosts {whole}")
+    for level, hosts in levels.items():
+        told = ", ".join(f"{count} in {name}" for name, count in hosts.items() if count)
+        if len(hosts) > NAMED_MAX:
+            most = max(hosts, key=lambda name: hosts[name])
+            told = f"at most {hosts[most]}, in {most}" if hosts[most] else ""
+        parts.append(f"by {level}: {told or 'none'}")
+    if pool.largest_slices:
+        distinct = {s for s in pool.largest_slices.values() if s}
+        told = ", ".join(f"{size} in {pod}" for pod, size in pool.largest_slices.items() if size)
+        parts.append(f"largest slice {distinct.pop() if len(distinct) == 1 else told or 'none'}")
+    return f"{pool.name}: {'; '.join(parts)}" if parts else ""
 
 
 def _by_domain(pool: Pool) -> dict[str, list[Host]]:

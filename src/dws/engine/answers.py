@@ -102,7 +102,8 @@ class HostView:
 class PoolView:
     """A pool and how its hosts stand now: `free` are wholly free, `busy` those that somebody uses some of.
     `free_by_cell` are hosts free now, per cell, or, where hosts are shared, units; `fits` is how many
-    machines of each shape would find room now."""
+    machines of each shape would find room now, `free_hosts` how many hosts are wholly free in each domain of
+    each level, `largest` the largest slice that each pod of a TPU pool has room for (empty: none)."""
 
     pool: Pool
     hosts: tuple[HostView, ...]
@@ -113,6 +114,8 @@ class PoolView:
     down: int
     free_by_cell: Mapping[str, int]
     fits: Mapping[str, int] = field(default_factory=dict)
+    free_hosts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    largest: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,11 +193,13 @@ class Verification:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragments:
     """What is free in a pool now: so many accelerators (hosts, where there are none), and how many of them
-    each of its shapes could use."""
+    each of its shapes could use; of TPU pods also each slice, by topology, and the chips of the largest."""
 
     pool: str
     free: int
     usable: Mapping[str, int]
+    in_slices: Mapping[str, int] = field(default_factory=dict)
+    largest_slice: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

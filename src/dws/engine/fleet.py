@@ -17,7 +17,10 @@ from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.booking import Booking, OwnerKind, Stage
 from dws.model.errors import FailedPrecondition
-from dws.model.topology import Fleet, HostState, HostStatus, Pool
+from dws.model.piece import Piece
+from dws.model.topology import HOST_LEVEL, POD_LEVEL, Fleet, HostState, HostStatus, Pool
+from dws.planner import slices
+from dws.planner.calendar import PoolCalendar
 
 SETUP_MIN_S: Final = 5
 TEARDOWN_MIN_S: Final = 2
@@ -183,19 +186,23 @@ def _uses(books: Books) -> dict[tuple[str, int], list[HostUse]]:
 def fragments(books: Books) -> tuple[Fragments, ...]:
     """What is free now in each pool, and what of it each of its shapes could use."""
     with books.lock:
-        return tuple(
-            Fragments(
-                pool=pool.name,
-                free=sum(calendar.idle_in_groups(None)) * pool.unit_weight,
-                usable={
-                    shape.name: sum(calendar.idle_in_groups(None, piece)) * piece.units * pool.unit_weight
-                    for shape in pool.shapes
-                    for piece in (pool.piece_held(shape.name),)
-                },
-            )
-            for pool in books.fleet.pools
-            for calendar in (books.calendars[pool.name],)
-        )
+        return tuple(_fragments_of(pool, books.calendars[pool.name]) for pool in books.fleet.pools)
+
+
+def _fragments_of(pool: Pool, calendar: PoolCalendar) -> Fragments:
+    def usable(piece: Piece) -> int:
+        return sum(calendar.idle_in_groups(None, piece)) * piece.units * pool.unit_weight
+
+    largest = slices.largest_free(pool, calendar.idle_in_groups(HOST_LEVEL)) if pool.topology else None
+    return Fragments(
+        pool=pool.name,
+        free=sum(calendar.idle_in_groups(None)) * pool.unit_weight,
+        usable={shape.name: usable(pool.piece_held(shape.name)) for shape in pool.shapes},
+        in_slices={
+            str(t): usable(slices.piece_of(t, pool)) for t in (slices.served(pool) if pool.topology else ())
+        },
+        largest_slice=(largest.chips if largest is not None else 0) if pool.topology else None,
+    )
 
 
 def _pool_view(books: Books, pool: Pool, uses: dict[tuple[str, int], list[HostUse]]) -> PoolView:
@@ -214,7 +221,27 @@ def _pool_view(books: Books, pool: Pool, uses: dict[tuple[str, int], list[HostUs
         down=sum(1 for h in hosts if h.status.state is HostState.DOWN),
         free_by_cell=free_by_cell,
         fits={s.name: pool.piece_held(s.name).in_cells([h.free for h in hosts]) for s in pool.shapes},
+        free_hosts={level: _free_hosts(pool, level, hosts) for level in pool.levels},
+        largest=_largest(pool, hosts) if pool.topology else {},
     )
+
+
+def _free_hosts(pool: Pool, level: str, hosts: tuple[HostView, ...]) -> dict[str, int]:
+    """How many hosts are wholly free in each domain of a level."""
+    each = pool.host_units
+    return {
+        d.name: sum(h.free == each for h in hosts[d.first // each : (d.first + d.size) // each])
+        for d in pool.domains
+        if d.level == level
+    }
+
+
+def _largest(pool: Pool, hosts: tuple[HostView, ...]) -> dict[str, str]:
+    """The largest slice that each pod has room for."""
+    pods = (d.name for d in pool.domains if d.level == POD_LEVEL)
+    idle = [h.free for h in hosts]
+    found = (slices.largest_free(pool, idle, cells) for cells in pool.groups(POD_LEVEL))
+    return {pod: str(largest or "") for pod, largest in zip(pods, found, strict=True)}
 
 
 def _host_view(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
 from dws.model.topology import HOST_LEVEL
+from dws.planner import explain_slices
 from dws.planner.backfill import Pass, standing, start_order
 from dws.planner.explain_inside import why_inside
 from dws.planner.explain_shared import what_is_missing
@@ -113,20 +114,24 @@ def _too_few_in_service(shadow: Pass, usable: tuple[Candidate, ...]) -> Reason:
     pool = candidate.pool
     unready = shadow.snapshot.calendars[candidate.calendar].unready_units()
     out = len({pool.host_of(unit) for unit in unready})
+    facts: dict[str, int | str] = {
+        "need": candidate.count,
+        "shape": candidate.shape,
+        "out": out,
+        "total": len(pool.hosts),
+        "pool": pool.name,
+    }
     needs = "1 free host" if candidate.count == 1 else "{need} free hosts"
     if pool.is_shared:
         needs = "{need} x {shape}"
+    if candidate.topology is not None:
+        needs = "{need} x {topology}"
+        facts |= explain_slices.facts_of(candidate)
     return Reason(
         code="HOSTS_OUT_OF_SERVICE",
         text=f"needs {needs}; {{out}} of the {{total}} hosts of {{pool}} are draining or down, with no "
         "known end",
-        facts={
-            "need": candidate.count,
-            "shape": candidate.shape,
-            "out": out,
-            "total": len(pool.hosts),
-            "pool": pool.name,
-        },
+        facts=facts,
     )
 
 
@@ -138,6 +143,10 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
     )
     idle = shadow.idle(candidate.calendar, candidate.within, candidate.piece)
     where = _name_of(candidate, idle.group)
+    if candidate.topology is not None:
+        if idle.most >= candidate.count:
+            return explain_slices.behind_others(candidate, where, idle, placement.start)
+        return explain_slices.what_is_missing(shadow, candidate, where, idle, placement.start)
     if candidate.pool.is_shared and idle.most < candidate.count:
         return what_is_missing(shadow, candidate, where, idle, placement.start)
     facts: dict[str, int | str] = {
@@ -205,6 +214,8 @@ def why_never(request: CapacityRequest, snapshot: FleetSnapshot) -> Reason:
 def never_fits(every: tuple[Candidate, ...]) -> Reason:
     """What was asked, the most there is, and so what would fit."""
     nearest = max(every, key=lambda c: c.pool.largest(c.within, c.piece) - c.count)
+    if nearest.topology is not None:
+        return explain_slices.never_fits(nearest)
     most = nearest.pool.largest(nearest.within, nearest.piece)
     per_host = nearest.pool.shape_named(nearest.shape).accelerators
     level = nearest.within if nearest.within and has_level(nearest.pool, nearest.within) else "pool"

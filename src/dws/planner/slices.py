@@ -8,7 +8,7 @@ many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -124,32 +124,65 @@ def vm_shape(alternative: Alternative, topology: Topology, pool: Pool) -> Machin
 def _vm_shape(alternative: Alternative, topology: Topology, pool: Pool) -> MachineShape | None:
     """The machine asked for, or the documented one: one machine for what one host holds, else four chips
     each; the pool's own where its hosts are handed out whole."""
-    per_host = pool.shape.accelerators
-    if topology.chips > per_host and topology.chips % per_host:
-        return None
-    fitting = [
-        s
-        for s in pool.shapes
-        if topology.chips % s.accelerators == 0
-        and (topology.chips >= per_host or s.accelerators == topology.chips)
-    ]
+    per_host, fitting = pool.shape.accelerators, _fitting(topology, pool)
     if alternative.shape:
         return next((s for s in fitting if s.name == alternative.shape), None)
     usual = topology.chips if topology.chips <= per_host else VM_CHIPS
     return next((s for s in fitting if s.accelerators == usual), fitting[-1] if fitting else None)
 
 
+def _fitting(topology: Topology, pool: Pool) -> list[MachineShape]:
+    """The shapes of the pool that a slice can be made of."""
+    per_host = pool.shape.accelerators
+    if topology.chips > per_host and topology.chips % per_host:
+        return []
+    return [
+        s
+        for s in pool.shapes
+        if topology.chips % s.accelerators == 0
+        and (topology.chips >= per_host or s.accelerators == topology.chips)
+    ]
+
+
 def pieces(alternative: Alternative, topology: Topology, pool: Pool) -> tuple[int, Piece]:
     """How many pieces of which kind the slices asked for come to in a pool that serves them."""
-    count, per_host = number(alternative), pool.shape.accelerators
+    piece = piece_of(topology, pool)
+    return number(alternative) * piece.together, piece
+
+
+def piece_of(topology: Topology, pool: Pool) -> Piece:
+    """The piece that a slice is in a pool of pods, or, where it has several, each of its cubes."""
+    per_host, size = pool.shape.accelerators, pool.host_units
     if topology.chips < per_host:
-        return count, Piece(size=topology.chips)
+        return Piece(size=topology.chips)
     if topology.cubes > 1:
-        cube = Piece(
-            span=tpu.CUBE // per_host, size=pool.host_units, level=POD_LEVEL, together=topology.cubes
-        )
-        return count * topology.cubes, cube
-    return count, Piece(span=topology.chips // per_host, size=pool.host_units)
+        return Piece(span=tpu.CUBE // per_host, size=size, level=POD_LEVEL, together=topology.cubes)
+    return Piece(span=topology.chips // per_host, size=size)
+
+
+def served(pool: Pool) -> tuple[Topology, ...]:
+    """The topologies that a pool of pods serves, the smallest first; those of several cubes left out, which
+    are whatever whole cubes are free."""
+    generation = tpu.generation_of(pool.shape.accelerator)
+    assert generation is not None, f"pool {pool.name} has pods"
+    small = (t for t in tpu.topologies(generation) if t.cubes < 2)
+    return tuple(t for t in small if _fitting(t, pool))
+
+
+def largest_free(
+    pool: Pool, idle: Sequence[int], cells: Sequence[int] | None = None
+) -> Topology | None:
+    """The largest slice that a pod has room for when cell c of the pool has `idle[c]` units, or that some of
+    its `cells` have; None when none has any."""
+    generation = tpu.generation_of(pool.shape.accelerator)
+    assert generation is not None, f"pool {pool.name} has pods"
+    groups = pool.groups(POD_LEVEL) if cells is None else (cells,)
+    found = [t for t in served(pool) if any(pool.pieces_in(g, idle, piece_of(t, pool)) for g in groups)]
+    if not found or not found[-1].cubes:
+        return found[-1] if found else None
+    most = max(pool.pieces_in(g, idle, piece_of(found[-1], pool)) for g in groups)
+    whole = [t for t in tpu.topologies(generation) if 0 < t.cubes <= most]
+    return next(t for t in whole if t.chips == whole[-1].chips)  # the most compact of that size
 
 
 def _accelerator_of(shape: str) -> str:

@@ -32,6 +32,10 @@ class Fragmented(Protocol):
     def free(self) -> int: ...
     @property
     def usable(self) -> Mapping[str, int]: ...
+    @property
+    def in_slices(self) -> Mapping[str, int]: ...
+    @property
+    def largest_slice(self) -> int | None: ...
 
 
 class Healthy(Protocol):
@@ -185,9 +189,20 @@ class _Health(Collector):
             "The share of a pool's free accelerators that a shape cannot use, from 0 to 1.",
             labels=["pool", "machine"],
         )
+        torn = GaugeMetricFamily(
+            "dws_slice_fragmentation",
+            "The share of a TPU pool's free chips that slices of a topology cannot use, from 0 to 1.",
+            labels=["pool", "topology"],
+        )
+        largest = GaugeMetricFamily(
+            "dws_largest_free_slice_chips", "Chips of the largest slice a pod has room for.", labels=["pool"]
+        )
         for pool in health.fragments:
             free.add_metric([pool.pool], pool.free)
             for machine, usable in pool.usable.items():
                 lost.add_metric([pool.pool, machine], 1 - usable / pool.free if pool.free else 0)
-        yield free
-        yield lost
+            for topology, usable in pool.in_slices.items():
+                torn.add_metric([pool.pool, topology], 1 - usable / pool.free if pool.free else 0)
+            if pool.largest_slice is not None:
+                largest.add_metric([pool.pool], pool.largest_slice)
+        yield from (free, lost, torn, largest)

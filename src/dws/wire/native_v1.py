@@ -509,7 +509,9 @@ class Host(Answer):
 
 class Pool(Answer):
     """A pool and how it stands. A host is `hostUnits` units: accelerators where hosts are shared, else one.
-    `fits` is how many machines of each shape it serves would find room now."""
+    `fits` is how many machines of each shape it serves would find room now, `freeHosts` how many hosts are
+    wholly free in each domain of each level. Of TPU pods, `topology` is what each has, and `largestSlices`
+    the largest slice that each has room for."""
 
     name: str
     zone: str
@@ -528,6 +530,9 @@ class Pool(Answer):
     free_by_domain: dict[str, int]
     host_units: int = 1
     fits: dict[str, int] = {}
+    free_hosts: dict[str, dict[str, int]] = {}
+    topology: str = ""
+    largest_slices: dict[str, str] = {}
 
 
 class Zone(Answer):

@@ -439,6 +439,9 @@ def pool(told: answers.PoolView) -> wire.Pool:
         free_by_domain=dict(told.free_by_cell),
         host_units=declared.host_units,
         fits=dict(told.fits),
+        free_hosts={level: dict(hosts) for level, hosts in told.free_hosts.items()},
+        topology=declared.topology,
+        largest_slices=dict(told.largest),
     )
 
 
