@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -73,12 +74,15 @@ def run(*, short: bool) -> list[Figure]:
     ]
 
 
-def serve(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """A server of its own on the demo fleet and SQLite, with its state in `folder`; and its address."""
+def serve(
+    folder: Path, *, fleet: str = "demo", more: Sequence[str] = ()
+) -> tuple[subprocess.Popen[bytes], str]:
+    """A server of its own on a fleet and SQLite, with its state in `folder`; and its address. `more` are
+    further options of `dws serve`."""
     log = folder / "server.log"
     with log.open("wb") as file:
-        command = [sys.executable, "-m", "dws.cli", "serve", "--fleet", "demo", "--listen", "127.0.0.1:0"]
-        command += ["--state-dir", str(folder), "--log-level", "error"]
+        command = [sys.executable, "-m", "dws.cli", "serve", "--fleet", fleet, "--listen", "127.0.0.1:0"]
+        command += ["--state-dir", str(folder), "--log-level", "error", *more]
         server = subprocess.Popen(
             command, stdout=file, stderr=file, env={**os.environ, "DWS_STATE_DIR": str(folder)}
         )

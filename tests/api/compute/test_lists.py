@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from dws.api.matching import matcher
+from dws.store.memory import MemoryReader
+from tests.api.compute.test_resize_requests import ZONE, ask, make_group
 from tests.api.served import Served
 
 TEMPLATES = "/compute/v1/projects/research/global/instanceTemplates"
@@ -92,3 +94,20 @@ def test_pages_hold_everything_once(fresh: Served) -> None:
     rest = fresh.owner.get(everywhere, params={"pageToken": first["nextPageToken"]}).json()
     told = [t["name"] for page in (first, rest) for t in page["items"]["global"]["instanceTemplates"]]
     assert told == ["a", "aa", "b", "c", "d", "e"]
+
+
+def test_a_page_reads_what_its_things_stand_for_once(fresh: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of instances asked for together would take minutes: each would read all of them."""
+    group = make_group(fresh)
+    assert ask(fresh, group, resizeBy=4).status_code == 200
+    fresh.advance("10m")
+    read: list[int] = []
+    whole = MemoryReader.request
+
+    def counted(reader: MemoryReader, request_id: int) -> Any:
+        read.append(request_id)
+        return whole(reader, request_id)
+
+    monkeypatch.setattr(MemoryReader, "request", counted)
+    assert len(fresh.owner.get(f"{ZONE}/instances").json()["items"]) == 4
+    assert len(read) == 1

@@ -91,6 +91,10 @@ def test_resize_requests_are_forgotten_and_their_group_stays(google: Served) -> 
     ask(google, group, "waits", resizeBy=40)
     google.owner.post(f"{group}/resizeRequests/given-up/cancel")
     google.advance("3h")  # the run is over
+    ask(google, group, "waits-too", resizeBy=40)
+    assert len(rows(google, "groupRequest")) == 2  # what nothing is left of is not read with the group any more
+    google.owner.post(f"{group}/resizeRequests/waits-too/cancel")
+    google.owner.delete(f"{group}/resizeRequests/waits-too")
     google.advance("13d")
     assert names(google, f"{group}/resizeRequests") == {"done", "given-up", "waits"}
     google.advance("3d")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, cast
 
 from dws.api.compute_v1 import lists
 from dws.api.compute_v1.lists import ListQuery
@@ -118,17 +119,6 @@ def every(reader: Reader, query: DocumentQuery, batch: int = BATCH) -> Iterator[
         query = replace(query, after=(some[-1].scope, some[-1].parent, some[-1].name))
 
 
-def shown(
-    call: Called, collection: Collection, place: str, parent: str | None = None
-) -> list[dict[str, Any]]:
-    """Everything of a collection in a scope (empty: in all), as shown, by scope and name."""
-    scope = scope_of(call)
-    query = DocumentQuery(kind=collection.kind, project=scope.project, scope=place, parent=parent)
-    with call.engine.reading() as reader:
-        found = (collection.show(scope, reader, kept) for kept in every(reader, query))
-        return [each for each in found if each is not None]
-
-
 def page_of(call: Call[None, ListQuery], path: str, items: Sequence[dict[str, Any]]) -> tuple[list[Any], str]:
     """Those items, in their order or newest first, that a page has, and the token of the next."""
     query, pages, bound = call.query, call.context.pages, lists.bound_to(call, path)
@@ -140,6 +130,18 @@ def page_of(call: Call[None, ListQuery], path: str, items: Sequence[dict[str, An
     size = query.max_results or lists.RESULTS_MAX
     token = pages.seal([start + size], *bound) if len(found) > start + size else ""
     return found[start : start + size], token
+
+
+class _Once:
+    """A reader that reads each request and reservation once: hundreds of documents may stand for one."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.request = cache(reader.request)
+        self.reservation = cache(reader.reservation)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
 
 
 def page(
@@ -155,7 +157,8 @@ def page(
     everywhere = [replace(asked, scope=region), asked] if region else [asked]
     found: list[tuple[str, dict[str, Any]]] = []
     last_position: Position = []
-    with call.engine.reading() as reader:
+    with call.engine.reading() as stored:
+        reader = cast("Reader", _Once(stored))
         for kept, position in _in_order(reader, everywhere, query.order_by, reached, size + 1):
             item = collection.show(scope, reader, kept)
             if item is None or not wanted(item):
@@ -198,14 +201,8 @@ def _in_order(
             yield kept, [kept.created_at, kept.id]
 
 
-def listed(
-    call: Call[None, ListQuery], word: str, path: str, items: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """A page of one collection."""
-    return _list(call, word, path, page_of(call, path, items))
-
-
-def _list(call: Call[None, ListQuery], word: str, path: str, page: tuple[list[Any], str]) -> dict[str, Any]:
+def listed(call: Call[None, ListQuery], word: str, path: str, page: tuple[list[Any], str]) -> dict[str, Any]:
+    """The answer that a page of one collection is."""
     scope, (found, token) = scope_of(call), page
     answer = {
         "kind": f"compute#{word}List",
@@ -249,7 +246,7 @@ def reads(
         above = f"{collection.parent}/{parent}/" if parent else ""
         path = f"{place}/{above}{name}"
         found, token = page(call, collection, path, place, parent if collection.parent else None)
-        return _list(call, word, path, ([item for _, item in found], token))
+        return listed(call, word, path, ([item for _, item in found], token))
 
     def aggregate_them(call: Called) -> dict[str, Any]:
         return _by_scope(call, word, name, page(call, collection, f"aggregated/{name}"))

@@ -134,7 +134,18 @@ def ask(
             group=path_of(group),
             template=group.body["instanceTemplate"],
         )
+    _unlink(w, group)
     return request
+
+
+def _unlink(w: Write, group: Document) -> None:
+    """Drop the links of requests of which nothing is left: they would be read whenever the group is."""
+    for link in list(links(w.tx, group)):
+        if link.request in w.books.waiting or link.request in w.books.holding:
+            continue
+        request = w.tx.request(link.request)
+        if all(vm.status(kept, request) is None for kept in vm.of_request(w.tx, link.request)):
+            w.tx.drop_document(link.id)
 
 
 def reservation_of(properties: dict[str, Any]) -> str:

@@ -150,11 +150,12 @@ def list_them(call: Call[None, ListQuery]) -> dict[str, Any]:
     """The resize requests of a group."""
     with call.engine.reading() as reader:
         group = groups.find(reader, call)
-    items = documents.shown(call, COLLECTION, group.scope, group.name)
+    path = f"{group_members.path_of(group)}/resizeRequests"
+    found, token = documents.page(call, COLLECTION, path, group.scope, group.name)
     word = "instanceGroupManagerResizeRequest"
     if group.scope.startswith("regions/"):
         word = "regionInstanceGroupManagerResizeRequest"
-    return documents.listed(call, word, f"{group_members.path_of(group)}/resizeRequests", items)
+    return documents.listed(call, word, path, ([item for _, item in found], token))
 
 
 def state_of(request: CapacityRequest | None) -> str:
