@@ -42,7 +42,7 @@ def advise(call: Called) -> dict[str, Any]:
         kept = _find(w, call, body["futureReservation"], region)
         behind = w.tx.reservation(kept.reservation)
         if behind is None or behind.state.is_terminal:
-            state = future_reservations.status(behind)
+            state = future_reservations.status(w.tx, behind)
             return _not("CONDITIONS_NOT_MET", f"Future reservation '{kept.name}' is in state {state}.")
         if end <= behind.window.end:
             why = f"The reservation lasts until {in_words(behind.window.end)} as it is."

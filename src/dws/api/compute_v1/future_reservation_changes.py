@@ -60,7 +60,7 @@ def update(call: Call[Any, UpdateQuery]) -> dict[str, Any]:
         kept = future.find(w.tx, call)
         behind = w.tx.reservation(kept.reservation)
         before = future.as_it_is(kept, behind)
-        told = _merged(before, given, paths)
+        told = _without_copy(_merged(before, given, paths), kept.body["machine"])
         if behind is None:
             future.put(w, call, kept, told)
         else:
@@ -81,6 +81,14 @@ def _merged(before: Mapping[str, Any], given: Mapping[str, Any], paths: Sequence
     return forms.UNLESS_SAID | told
 
 
+def _without_copy(told: dict[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
+    """The same without properties that are a template's, which clients that send all back have from us."""
+    sku = told.get(_SKU, {})
+    if "sourceInstanceTemplate" not in sku or sku.get("instanceProperties") != machine:
+        return told
+    return told | {_SKU: {name: value for name, value in sku.items() if name != "instanceProperties"}}
+
+
 def _amend(
     w: Write,
     call: Call[Any, UpdateQuery],
@@ -94,8 +102,7 @@ def _amend(
     for field in sorted(changed):
         if field not in _OPEN or (field == _SKU and _but_count(before) != _but_count(told)):
             raise FailedPrecondition(
-                f"Future reservation '{kept.name}' is in state {future.status(behind)}: '{field}' cannot "
-                "change once it is submitted.",
+                f"{future.says(w, kept, behind)} its '{field}' cannot change any more.",
                 field=f"resource.{field}",
             )
     command = _command(call, behind, told, changed)

@@ -82,13 +82,10 @@ FORM: Final = Form(
     ),
     ignored=OUTPUT_ONLY | {"resourceMetadata"},
 )
-_BETA: Final = frozenset({"advancedDeploymentControl", "protectionTier"})
 _UNSAID: Final = {
     "planningStatus": "PLANNING_STATUS_UNSPECIFIED",
     "reservationMode": "RESERVATION_MODE_UNSPECIFIED",
 }
-
-
 UNLESS_SAID: Final = {"reservationMode": "DEFAULT", "planningStatus": "DRAFT"}
 
 
@@ -240,17 +237,3 @@ def check_submitted(body: Mapping[str, Any]) -> None:
         )
         raise invalid("autoDeleteAutoCreatedReservations", False, why)
     window_of(body)
-
-
-def known_to(version: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a body that version knows."""
-    if version != "v1":
-        return dict(body)
-    found = {name: value for name, value in body.items() if name not in _BETA}
-    if found.get("deploymentType") == "FLEXIBLE":
-        del found["deploymentType"]
-    sku = found.get("specificSkuProperties", {})
-    if machine := sku.get("instanceProperties"):
-        kept = {name: value for name, value in machine.items() if name not in sku_forms.BETA_PROPERTIES}
-        found["specificSkuProperties"] = sku | {"instanceProperties": kept}
-    return found

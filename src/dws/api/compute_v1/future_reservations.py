@@ -24,6 +24,7 @@ from dws.engine.ports import Reader
 from dws.engine.write import Write
 from dws.model.document import WITH_RESERVATION, Document
 from dws.model.errors import FailedPrecondition
+from dws.model.events import ReservationDegraded, SubjectKind
 from dws.model.reservation import Reservation, ReservationState
 from dws.wire.timefmt import format_instant
 
@@ -74,9 +75,8 @@ def cancel(call: Called) -> dict[str, Any]:
         behind = w.tx.reservation(kept.reservation)
         if behind is None or behind.state not in _NOT_LOCKED:
             raise FailedPrecondition(
-                f"Future reservation '{kept.name}' is in state {status(behind)} and cannot be cancelled; "
-                "only one in PENDING_APPROVAL or APPROVED can, before its lock time."
-                + (" A draft is deleted instead." if behind is None else "")
+                f"{says(w, kept, behind)} cannot be cancelled; only one in PENDING_APPROVAL or APPROVED "
+                "can, before its lock time." + (" A draft is deleted instead." if behind is None else "")
             )
         native.cancel(w, call.who, call.project, str(behind.id))
         return operations.Change(type="cancel", target=path_of(kept), target_id=kept.id)
@@ -92,8 +92,8 @@ def delete(call: Called) -> dict[str, Any]:
         behind = w.tx.reservation(kept.reservation)
         if behind is not None and not behind.state.is_terminal:
             raise FailedPrecondition(
-                f"Future reservation '{kept.name}' is in state {status(behind)} and cannot be deleted; only "
-                "a draft, or one that was cancelled or declined or whose window is over, can.",
+                f"{says(w, kept, behind)} cannot be deleted; only a draft, or one that was cancelled or "
+                "declined or whose window is over, can.",
                 reason="resourceInUseByAnotherResource",
             )
         if behind is not None and not behind.deleted:
@@ -106,6 +106,11 @@ def delete(call: Called) -> dict[str, Any]:
         return operations.Change(type="delete", target=path_of(kept), target_id=kept.id)
 
     return operations.run(call, documents.where(call), work)
+
+
+def says(w: Write, kept: Document, behind: Reservation | None) -> str:
+    """How far it is, as the beginning of a sentence on what cannot be done with it."""
+    return f"Future reservation '{kept.name}' is in state {status(w.tx, behind)} and"
 
 
 def find(reader: Reader, call: Called) -> Document:
@@ -127,13 +132,22 @@ def get(call: Called) -> dict[str, Any]:
 # --- how one is shown -------------------------------------------------------------------------
 
 
-def status(behind: Reservation | None) -> str:
+def status(reader: Reader, behind: Reservation | None) -> str:
     """How far it is, in the public service's words; `behind` is None for a draft."""
     if behind is None:
         return "DRAFTING"
-    if behind.state in _OVER:
-        return "FULFILLED" if behind.opened_at else "FAILED"
-    return str(behind.state)
+    if behind.state not in _OVER:
+        return str(behind.state)
+    if behind.opened_at:
+        return "FULFILLED"
+    return "FAILED" if _lacked(reader, behind) >= behind.count else "FAILED_PARTIALLY_FULFILLED"
+
+
+def _lacked(reader: Reader, behind: Reservation) -> int:
+    """How many machines one lacked when it ended that never had all of them, which only its story tells."""
+    story = reader.events(subject_kind=SubjectKind.RESERVATION, subject=behind.id, newest_first=True)
+    short = (each.body.short for each in story if isinstance(each.body, ReservationDegraded))
+    return next(short, 0)
 
 
 def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None:
@@ -150,14 +164,13 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None
         "zone": scope.link(kept.scope),
         "selfLink": scope.link(path_of(kept)),
         "selfLinkWithId": scope.link(f"{kept.scope}/futureReservations/{kept.id}"),
-        "status": _status(scope, kept, behind),
+        "status": _status(scope, reader, kept, behind),
     } | told
     if "specificSkuProperties" in told:
         machine = {"instanceProperties": kept.body["machine"]}
         found["specificSkuProperties"] = told["specificSkuProperties"] | machine
     projects = [share.project for share in bookings.terms_of(told, kept.project).shares]
-    found["shareSettings"] = share_settings.shown(projects, scope.version)
-    return forms.known_to(scope.version, found)
+    return found | {"shareSettings": share_settings.shown(projects, scope.version)}
 
 
 def as_it_is(kept: Document, behind: Reservation | None) -> dict[str, Any]:
@@ -190,8 +203,8 @@ def _window(told: dict[str, Any], behind: Reservation | None) -> dict[str, Any]:
     return found | ({"duration": {"seconds": str(end - start)}} if "duration" in window else {})
 
 
-def _status(scope: Scope, kept: Document, behind: Reservation | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"procurementStatus": status(behind)}
+def _status(scope: Scope, reader: Reader, kept: Document, behind: Reservation | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"procurementStatus": status(reader, behind)}
     if kept.body["template"]:
         found["specificSkuProperties"] = {"sourceInstanceTemplateId": str(kept.body["template"])}
     if behind is None:

@@ -20,8 +20,6 @@ INSTANCE_PROPERTIES: Final = Form(
     }
 )
 """The machines that are reserved."""
-BETA_PROPERTIES: Final = frozenset({"maintenanceFreezeDurationHours", "maintenanceInterval"})
-"""What v1 does not know of them."""
 VM_FAMILIES: Final = (
     "VM_FAMILY_CLOUD_TPU_DEVICE_CT3",
     "VM_FAMILY_CLOUD_TPU_LITE_DEVICE_CT5L",
