@@ -1,8 +1,9 @@
 """The auditor: reads every event in order and says so when one must not be.
 
-What it knows: a request's steps, that a host has one holder, that a gang is whole, that a promise moves
-later only after recorded trouble, and what use costs. It keeps its own model (`model.py`) and never asks
-the engine what is right. Reservations and series are the business of its `calendar`.
+What it knows: a request's steps, that a slot of a host has one holder, that a gang is whole and what was
+asked for (`shapes.py`), that a promise moves later only after recorded trouble, and what use costs. It keeps
+its own model (`model.py`) and never asks the engine what is right. Reservations and series are the business
+of its `calendar`.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from dws.model import events as ev
-from dws.model.demand import UNTIL_END, Alternative
+from dws.model.demand import UNTIL_END
+from dws.model.request import Grant
 from dws.model.topology import Fleet, Pool
 from dws.planner.options import PolicyOptions
 from dws.simulator.breaking.calendar import CalendarAuditor
-from dws.simulator.breaking.model import END_OF, Excuses, Held, Phase, Place, Told
+from dws.simulator.breaking.model import END_OF, Excuses, Held, Phase, Place, Told, place_of
 from dws.simulator.breaking.outcome import Broken
+from dws.simulator.breaking.shapes import are_as_asked, machines
 
 UNIT_KIND = "RUN"
 FAILED_KIND = "FAILED_ATTEMPT"
@@ -27,7 +30,7 @@ class Auditor:
 
     def __init__(self, fleet: Callable[[], Fleet], policy: PolicyOptions) -> None:
         self.requests: dict[int, Told] = {}
-        self.holders: dict[tuple[str, int], int] = {}
+        self.holders: dict[tuple[str, int, int], int] = {}
         self.host_states: dict[tuple[str, str], str] = {}
         self.seq = 0
         self.now = 0
@@ -224,12 +227,12 @@ class Auditor:
         if grant.attempt != told.attempts + 1:
             raise Broken(f"'{told.name}' began attempt {grant.attempt} after {told.attempts}")
         pool = self._fleet.pool(grant.pool)
-        units = [i.unit for i in grant.instances]
-        self._is_what_was_asked(told, told.demand.alternatives[grant.alternative], pool, units)
+        places = {i.rank: place_of(i) for i in grant.instances}
+        chips = self._is_what_was_asked(told, grant, pool, list(places.values()))
         asked_s = told.demand.alternatives[grant.alternative].duration_s
         if grant.duration_s != asked_s and asked_s != UNTIL_END:
             raise Broken(f"'{told.name}' asked for another duration than {grant.duration_s} s")
-        self.calendar.entered(told, grant, len(units), self.now)
+        self.calendar.entered(told, grant, sum(len(p.slots) for p in places.values()), self.now)
         told.phase, told.attempts, told.promise = "PROVISIONING", grant.attempt, 0
         told.held = Held(
             attempt=grant.attempt,
@@ -237,43 +240,49 @@ class Auditor:
             duration_s=grant.duration_s,
             started=self.now,
             inside=grant.reservation,
-            places={i.rank: Place(i.unit, i.host, i.incarnation) for i in grant.instances},
+            places=places,
+            chips=chips,
         )
         for place in told.held.places.values():
             self._take(told, pool, place)
 
-    def _is_what_was_asked(self, told: Told, wanted: Alternative, pool: Pool, units: list[int]) -> None:
-        shape = pool.shape
-        count = wanted.count if wanted.shape else -(-wanted.count // max(1, shape.accelerators))
-        if len(set(units)) != count:
-            raise Broken(f"'{told.name}' started with {len(set(units))} of {count} hosts")
-        if wanted.shape not in ("", shape.name):
-            raise Broken(f"'{told.name}' wanted {wanted.shape} and got {shape.name}")
+    def _is_what_was_asked(self, told: Told, grant: Grant, pool: Pool, places: list[Place]) -> int:
+        """Returns the chips of each of its slices of more than one host, 0 without any."""
+        wanted = told.demand.alternatives[grant.alternative]
+        block = self.calendar.blocks.get(grant.reservation)
+        ask = machines(wanted, pool, block.shape if block is not None else "")
+        if ask is None or ask.shape != grant.shape:
+            raise Broken(f"'{told.name}' wanted {wanted} and got {grant.shape}")
+        are_as_asked(told.name, ask, pool, [place.spots for place in places])
         zone = self._fleet.zone(pool.zone)
         if wanted.locations and not {pool.zone, zone.region if zone else ""} & set(wanted.locations):
             raise Broken(f"'{told.name}' started in {pool.zone}, outside {wanted.locations}")
         level = wanted.within
         if level not in (None, "pool"):
-            domains = {pool.domain_of(unit, level) for unit in units}
+            domains = {p.host if level == "host" else pool.domain_of(p.unit, level) for p in places}
             if len(domains) != 1 or "" in domains:
                 raise Broken(f"'{told.name}' is spread over {sorted(domains)}, wanted within one {level}")
+        return ask.chips if ask.chips > pool.shape.accelerators else 0
 
     def _take(self, told: Told, pool: Pool, place: Place) -> None:
-        holder = self.holders.get((pool.name, place.unit))
-        if holder is not None:
-            other = self.requests[holder].name
-            raise Broken(f"{place.host} was given to '{told.name}' while '{other}' holds it")
+        for unit, slot in place.spots:
+            holder = self.holders.get((pool.name, unit, slot))
+            if holder is not None:
+                other = self.requests[holder].name
+                where = f"slot {slot} of {place.host}" if pool.is_shared else place.host
+                raise Broken(f"{where} was given to '{told.name}' while '{other}' holds it")
+            self.holders[pool.name, unit, slot] = told.id
         state = self.host_states.get((pool.name, place.host), "READY")
         if state in ("DOWN", "DRAINING"):
             raise Broken(f"{place.host} was given to '{told.name}' while it is {state}")
         if pool.hosts[place.unit] != place.host:
             raise Broken(f"unit {place.unit} of {pool.name} is not {place.host}")
-        self.holders[pool.name, place.unit] = told.id
 
     def _free(self, told: Told, place: Place) -> None:
         place.is_held = place.is_up = False
-        if self.holders.pop((_held(told).pool, place.unit), None) != told.id:
-            raise Broken(f"'{told.name}' gave back {place.host}, which it did not hold")
+        for unit, slot in place.spots:
+            if self.holders.pop((_held(told).pool, unit, slot), None) != told.id:
+                raise Broken(f"'{told.name}' gave back {place.host}, which it did not hold")
 
     # --- running ------------------------------------------------------------------------------
 
@@ -343,7 +352,11 @@ class Auditor:
         held, new = _held(told), body.instance
         if held.places[new.rank].is_held:
             raise Broken(f"rank {new.rank} of '{told.name}' was replaced while it is there")
-        place = Place(new.unit, new.host, new.incarnation)
+        if held.chips:
+            raise Broken(f"rank {new.rank} of '{told.name}' was replaced, which tears its slice")
+        place = place_of(new)
+        if len(place.slots) != len(held.places[new.rank].slots):
+            raise Broken(f"rank {new.rank} of '{told.name}' was replaced by {len(place.slots)} slots")
         held.places[new.rank] = place
         self._take(told, self._fleet.pool(held.pool), place)
 
@@ -424,7 +437,8 @@ class Auditor:
             told.uses.append((rank, place.metered_from, self.now, UNIT_KIND, told.inside))
             if told.inside:
                 block = self.calendar.blocks[told.inside]
-                block.uses.append((place.unit, place.metered_from, self.now))
+                for spot in place.spots:
+                    block.uses.append((spot, place.metered_from, self.now))
             place.metered_from = 0
 
 

@@ -15,6 +15,7 @@ from dws.model.recurrence import Recurrence
 from dws.model.reservation import Terms
 from dws.model.time import HOUR, Span
 from dws.planner.options import PolicyOptions
+from dws.simulator.breaking.shapes import Spot
 
 BlockPhase = Literal[
     "PENDING_APPROVAL",
@@ -35,14 +36,15 @@ GONE: Final = frozenset({"ENDED", "DECLINED", "CANCELLED"})
 WINTER_OFFSETS_S: Final = {"UTC": 0, "Europe/Berlin": HOUR, "America/New_York": -5 * HOUR}
 """Zones that series are in, and how far their clocks are ahead in winter, when every run happens."""
 
-Held = tuple[int, int, int]
-"""(unit, start, end) of one host that was held."""
+Held = tuple[Spot, int, int]
+"""(slot of a host, start, end) that was held."""
 
 
 @dataclass(slots=True)
 class Block:
-    """One reservation. `holds` and `uses` are the hosts it had and those that ran something billed, by unit;
-    `drawn` the units that it has now, each since when; `names` are those it has ever had."""
+    """One reservation of `count` machines. `holds` and `uses` are the slots of hosts that it had and those
+    that ran something billed; `drawn` those that it has now, each since when; `names` are those it has ever
+    had."""
 
     id: int
     name: str
@@ -68,7 +70,7 @@ class Block:
     deleted: bool = False
     names: set[str] = field(default_factory=set)
     warned: set[int] = field(default_factory=set)
-    drawn: dict[int, int] = field(default_factory=dict)
+    drawn: dict[Spot, int] = field(default_factory=dict)
     holds: list[Held] = field(default_factory=list)
     uses: list[Held] = field(default_factory=list)
 
@@ -83,7 +85,7 @@ class Block:
         return self.is_over or self.phase == "ENDING"
 
     def part_of(self, project: str) -> int | None:
-        """How many hosts at once that project may use, None when it may not use it at all."""
+        """How many of its machines at once that project may use, None when it may not use it at all."""
         if project == self.project:
             own = [s.hosts_max for s in self.terms.shares if s.project == project]
             return min([self.count, *(n for n in own if n)])
@@ -139,11 +141,11 @@ class Cycle:
 def merged(spans: list[Held]) -> list[Held]:
     """The same seconds of the same hosts, told once and in one piece."""
     found: list[Held] = []
-    for unit, start, end in sorted(s for s in spans if s[1] < s[2]):
-        if found and found[-1][0] == unit and start <= found[-1][2]:
-            found[-1] = (unit, found[-1][1], max(end, found[-1][2]))
+    for spot, start, end in sorted(s for s in spans if s[1] < s[2]):
+        if found and found[-1][0] == spot and start <= found[-1][2]:
+            found[-1] = (spot, found[-1][1], max(end, found[-1][2]))
         else:
-            found.append((unit, start, end))
+            found.append((spot, start, end))
     return found
 
 
@@ -158,5 +160,5 @@ def covers(outer: list[Held], inner: list[Held]) -> bool:
 
 
 def seconds(spans: list[Held]) -> int:
-    """Host-seconds, each counted as often as it is told."""
+    """Seconds of slots, each counted as often as it is told."""
     return sum(max(0, end - start) for _, start, end in spans)

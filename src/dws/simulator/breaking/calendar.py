@@ -20,6 +20,7 @@ from dws.simulator.breaking.block import AHEAD, OPEN, PENDING, Block, Cycle
 from dws.simulator.breaking.model import Excuses, Told
 from dws.simulator.breaking.outcome import Broken
 from dws.simulator.breaking.people import OLGA
+from dws.simulator.breaking.shapes import Machines, each_of, room
 
 _PENDING_OR_AHEAD = PENDING | AHEAD
 _ALIVE = PENDING | AHEAD | OPEN
@@ -145,9 +146,10 @@ class CalendarAuditor:
             raise Broken(f"reservation '{block.name}' is booked {ahead} s ahead, which the policy forbids")
         self._has_allowed_length(block, window.length_s)
         pool = self._fleet().pool(block.pool)
-        if (pool.zone, pool.shape.name) != (block.zone, block.shape):
+        if pool.zone != block.zone or block.shape not in (s.name for s in pool.shapes):
             raise Broken(f"reservation '{block.name}' is booked in {block.zone}, its pool is not there")
-        if block.count > pool.largest_group(block.within):
+        ask = Machines(shape=block.shape, count=block.count, each=each_of(pool, block.shape))
+        if block.count > room(pool, block.within, ask):
             raise Broken(f"reservation '{block.name}' is of {block.count} hosts, no domain has as many")
 
     def _has_allowed_length(self, block: Block, length: int) -> None:
@@ -158,19 +160,24 @@ class CalendarAuditor:
             raise Broken(f"reservation '{block.name}' lasts {length} s, which the policy forbids")
 
     def _keeps_to_the_share(self, block: Block) -> None:
-        hosts = len(self._fleet().pool(block.pool).hosts)
+        pool = self._fleet().pool(block.pool)
+        own, most = self._slots_of(block), self._policy.calendar_share * len(pool.hosts) * pool.host_units
         others = [
             b
             for b in self.blocks.values()
             if b is not block and b.pool == block.pool and not b.is_closed and b.window.overlaps(block.window)
         ]
         for at in (block.window.start, *(b.window.start for b in others)):
-            booked = sum(b.count for b in others if b.window.covers(at)) + block.count
-            if block.window.covers(at) and booked > self._policy.calendar_share * hosts + 1e-6:
+            booked = sum(self._slots_of(b) for b in others if b.window.covers(at)) + own
+            if block.window.covers(at) and booked > most + 1e-6:
                 raise Broken(
-                    f"reservation '{block.name}' makes {booked} of {hosts} hosts of {block.pool} "
-                    f"reserved at one instant, more than the share of {self._policy.calendar_share}"
+                    f"reservation '{block.name}' makes {booked} slots of hosts of {block.pool} "
+                    f"reserved at one instant, more than {most}, the share of them"
                 )
+
+    def _slots_of(self, block: Block) -> int:
+        """How many slots of hosts it is of."""
+        return block.count * each_of(self._fleet().pool(block.pool), block.shape)
 
     def _approved(self, block: Block, event: ev.Event, body: ev.ReservationApproved) -> None:
         del body
@@ -318,7 +325,7 @@ class CalendarAuditor:
     def _closed(self, block: Block, event: ev.Event, body: ev.ReservationClosed) -> None:
         del body
         self._must_be(block, event, OPEN | {"ENDING"})
-        left = [t.name for t in self._requests.values() if t.inside == block.id and t.hosts_held]
+        left = [t.name for t in self._requests.values() if t.inside == block.id and t.slots_held]
         if left:
             raise Broken(f"reservation '{block.name}' is called over while {left} hold hosts in it")
         block.phase = "ENDED"
@@ -331,8 +338,8 @@ class CalendarAuditor:
 
     # --- what runs inside -----------------------------------------------------------------------
 
-    def entered(self, told: Told, grant: Grant, count: int, now: int) -> None:
-        """A request starts: may it run there? Called before it holds anything."""
+    def entered(self, told: Told, grant: Grant, slots: int, now: int) -> None:
+        """A request starts on so many slots of hosts: may it run there? Called before it holds anything."""
         wanted, inside = told.demand.reservation, grant.reservation
         if wanted > 0 and inside != wanted:
             raise Broken(f"'{told.name}' names a reservation and was started outside it")
@@ -356,9 +363,9 @@ class CalendarAuditor:
             if grant.duration_s + overheads.total_s > self._policy.lend_idle_s:
                 raise Broken(f"'{told.name}' was started on hosts that are reserved for '{block.name}'")
             return
-        self._is_within_the_terms(told, block, grant.duration_s, count)
+        self._is_within_the_terms(told, block, grant.duration_s, slots)
 
-    def _is_within_the_terms(self, told: Told, block: Block, duration_s: int, count: int) -> None:
+    def _is_within_the_terms(self, told: Told, block: Block, duration_s: int, slots: int) -> None:
         if told.demand.reservation == ANY_RESERVATION and block.terms.specific_only:
             raise Broken(f"'{told.name}' did not name '{block.name}', which must be named, and runs in it")
         allowed = block.part_of(told.project)
@@ -366,15 +373,18 @@ class CalendarAuditor:
             raise Broken(f"'{told.name}' was started in '{block.name}', which {told.project} has no part in")
         own = any(s.project == told.project and s.hosts_max for s in block.terms.shares)
         has = sum(
-            t.hosts_held
+            t.slots_held
             for t in self._requests.values()
             if own and t.project == told.project and t.inside == block.id
         )
-        if has + count > allowed:
-            raise Broken(f"{told.project} has {has + count} hosts in '{block.name}', its part is {allowed}")
+        each = each_of(self._fleet().pool(block.pool), block.shape)
+        if has + slots > allowed * each:
+            part = f"{allowed} x {each}"
+            raise Broken(f"{told.project} has {has + slots} slots in '{block.name}', its part is {part}")
         most = block.terms.request_hosts_max
-        if most and count > most:
-            raise Broken(f"'{told.name}' has {count} hosts in '{block.name}', a request may have {most}")
+        if most and slots > most * each:
+            part = f"{most} x {each}"
+            raise Broken(f"'{told.name}' has {slots} slots in '{block.name}', a request may have {part}")
         longest = block.terms.request_run_max_s
         if longest and duration_s > longest:
             raise Broken(f"'{told.name}' runs {duration_s} s in '{block.name}', at most {longest} s may be")

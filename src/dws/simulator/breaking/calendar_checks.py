@@ -22,6 +22,7 @@ from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.block import AHEAD, OPEN, Block, Cycle, Held, clipped, covers, merged, seconds
 from dws.simulator.breaking.model import HOLDING
 from dws.simulator.breaking.outcome import Broken
+from dws.simulator.breaking.shapes import Spot, each_of
 
 
 def quiet(auditor: Auditor, engine: Engine, store: Store, now: int) -> None:
@@ -37,10 +38,10 @@ def quiet(auditor: Auditor, engine: Engine, store: Store, now: int) -> None:
     own = {b.owner: b for b in bookings if b.owner_kind is OwnerKind.RESERVATION}
     for block in calendar.blocks.values():
         booking = own.pop(block.id, None)
-        _is_booked_as_told(block, booking)
-        _write_down_hosts(block, booking, now)
+        pool = engine.books.fleet.pool(block.pool)
+        _is_booked_as_told(block, booking, pool)
+        _write_down_hosts(block, booking, pool, now)
         if booking is not None and block.phase in OPEN:
-            pool = engine.books.fleet.pool(block.pool)
             _hosts_are_its_own(auditor, block, booking, bookings, pool)
             _lacks_what_is_not_there(auditor, block, booking, bookings, pool, now)
             _is_idle_when_nothing_runs(auditor, block)
@@ -60,22 +61,30 @@ def deep(auditor: Auditor, engine: Engine, store: Store) -> None:
     for line in lines:
         if line.kind == "RESERVED_IDLE":
             idle[line.project, line.request] += line.seconds
+    fleet = engine.books.fleet
     with store.read() as reader:
         for block in calendar.blocks.values():
             records = reader.usage(start=0, end=FOREVER, request=block.id)
             if any(r.kind is not UsageKind.RESERVED for r in records):
                 raise Broken(f"reservation '{block.name}' was billed for something else than holding hosts")
-            billed = [(r.rank, r.start, r.end) for r in records]
+            pool = fleet.pool(block.pool)
+            billed = [(_spot(pool, r.rank), r.start, r.end) for r in records]
             _adds_up(block, billed, engine.now())
             shared = any(b.names & block.names for b in calendar.blocks.values() if b is not block)
             if block.is_over and not shared:
-                _idle_is_told(block, sum(idle[block.project, name] for name in block.names))
+                _idle_is_told(
+                    block, each_of(pool, block.shape), sum(idle[block.project, name] for name in block.names)
+                )
+
+
+def _spot(pool: Pool, unit: int) -> Spot:
+    return divmod(unit, pool.host_units)
 
 
 def _adds_up(block: Block, billed: list[Held], now: int) -> None:
     if seconds(billed) != seconds(merged(billed)):
         raise Broken(f"reservation '{block.name}' was billed twice for one host: {sorted(billed)}")
-    holding = [(unit, since, now) for unit, since in block.drawn.items()]
+    holding = [(spot, since, now) for spot, since in block.drawn.items()]
     had = merged(clipped(block.holds + holding, block.window))
     if merged(billed) != had if block.is_over else not covers(had, billed):
         raise Broken(f"reservation '{block.name}' was billed {merged(billed)}, it had {had}")
@@ -84,12 +93,12 @@ def _adds_up(block: Block, billed: list[Held], now: int) -> None:
         raise Broken(f"reservation '{block.name}' had {had}, in it ran {merged(uses)}")
 
 
-def _idle_is_told(block: Block, idle_s: int) -> None:
+def _idle_is_told(block: Block, each: int, idle_s: int) -> None:
     had, uses = clipped(block.holds, block.window), clipped(block.uses, block.window)
-    if idle_s != seconds(had) - seconds(uses):
+    stood_s = (seconds(had) - seconds(uses)) // each
+    if idle_s != stood_s:
         raise Broken(
-            f"reservation '{block.name}' stood idle {seconds(had) - seconds(uses)} host-seconds, "
-            f"{idle_s} are told"
+            f"reservation '{block.name}' stood idle {stood_s} seconds of machines, {idle_s} are told"
         )
 
 
@@ -136,13 +145,13 @@ def _is_dealt_with(cycle: Cycle, policy: PolicyOptions, now: int) -> None:
 # --- bookings -------------------------------------------------------------------------------------
 
 
-def _is_booked_as_told(block: Block, booking: Booking | None) -> None:
+def _is_booked_as_told(block: Block, booking: Booking | None, pool: Pool) -> None:
     if block.is_over != (booking is None):
         raise Broken(f"reservation '{block.name}' is {block.phase}, its booking is {booking}")
     if booking is None or block.phase == "ENDING":
         return
     booked = (booking.pool, booking.span, booking.count)
-    if booked != (block.pool, block.window, block.count):
+    if booked != (block.pool, block.window, block.count * each_of(pool, block.shape)):
         raise Broken(f"reservation '{block.name}' is booked as {booked}, not as its owner was told")
     stage = Stage.LIVE if block.phase in OPEN else Stage.FIRM
     stage = Stage.HOLD if block.phase == "PENDING_APPROVAL" else stage
@@ -150,12 +159,13 @@ def _is_booked_as_told(block: Block, booking: Booking | None) -> None:
         raise Broken(f"reservation '{block.name}' is {block.phase}, its booking {booking.stage}")
 
 
-def _write_down_hosts(block: Block, booking: Booking | None, now: int) -> None:
-    has = booking.units if booking is not None and booking.stage is Stage.LIVE else ()
-    for unit in block.drawn.keys() - set(has):
-        block.holds.append((unit, block.drawn.pop(unit), now))
-    for unit in has:
-        block.drawn.setdefault(unit, now)
+def _write_down_hosts(block: Block, booking: Booking | None, pool: Pool, now: int) -> None:
+    units = booking.units if booking is not None and booking.stage is Stage.LIVE else ()
+    has = [_spot(pool, unit) for unit in units]
+    for spot in block.drawn.keys() - set(has):
+        block.holds.append((spot, block.drawn.pop(spot), now))
+    for spot in has:
+        block.drawn.setdefault(spot, now)
 
 
 def _hosts_are_its_own(
@@ -165,38 +175,48 @@ def _hosts_are_its_own(
     groups = pool.groups(block.within)
     if not any({p.cell for p in booking.parts} <= set(group) for group in groups):
         raise Broken(f"reservation '{block.name}' is spread over more than one {block.within}")
-    if len(units) + block.short != block.count:
-        raise Broken(f"reservation '{block.name}': {len(units)} of {block.count} hosts, lacks {block.short}")
+    each = each_of(pool, block.shape)
+    if len(units) + block.short * each != block.count * each:
+        raise Broken(
+            f"reservation '{block.name}': {len(units)} of {block.count * each} slots of hosts, "
+            f"lacks {block.short} machines"
+        )
+    on = Counter(unit // pool.host_units for unit in units)
+    torn = [pool.hosts[host] for host, slots in on.items() if slots % each and pool.is_shared]
+    if torn:
+        raise Broken(f"reservation '{block.name}' has part of a machine on {torn}")
     for other in bookings:
         is_beside = not other.parent and other.id != booking.id and other.pool == booking.pool
         taken = units.intersection(other.units) if is_beside and other.stage is Stage.LIVE else set()
         if taken and other.owner_kind is not OwnerKind.MAINTENANCE:
-            hosts = [pool.hosts[u] for u in sorted(taken)]
+            hosts = [pool.hosts[u // pool.host_units] for u in sorted(taken)]
             raise Broken(
                 f"{hosts} of reservation '{block.name}' are also those of {other.owner_kind} {other.owner}"
             )
     for unit in units:
-        holder = auditor.holders.get((block.pool, unit))
+        host, slot = _spot(pool, unit)
+        holder = auditor.holders.get((block.pool, host, slot))
         if holder is not None and auditor.requests[holder].inside != block.id:
             name = auditor.requests[holder].name
-            raise Broken(f"'{name}' runs on {pool.hosts[unit]}, which is reserved for '{block.name}'")
+            raise Broken(f"'{name}' runs on {pool.hosts[host]}, which is reserved for '{block.name}'")
 
 
 def _lacks_what_is_not_there(
     auditor: Auditor, block: Block, booking: Booking, bookings: list[Booking], pool: Pool, now: int
 ) -> None:
-    """A host that nobody has, in a cell where one is lacking, is drawn at once."""
+    """A machine that nobody has, in a cell where one is lacking, is drawn at once."""
     lacking = {p.cell for p in booking.parts if not p.units}
     if not lacking:
         return
     until_end = Span(now, block.window.end)
     taken = {u for b in bookings if b.pool == pool.name and _is_in_the_way(b, until_end) for u in b.units}
-    taken |= {unit for name, unit in auditor.holders if name == pool.name}
+    taken |= {h * pool.host_units + slot for name, h, slot in auditor.holders if name == pool.name}
     for cell in lacking:
-        for unit in pool.cells[cell].units:
-            is_ready = auditor.host_states.get((pool.name, pool.hosts[unit]), "READY") == "READY"
-            if is_ready and unit not in taken:
-                host = pool.hosts[unit]
+        idle = Counter(u // pool.host_units for u in pool.cells[cell].units if u not in taken)
+        for place, slots in idle.items():
+            host = pool.hosts[place]
+            is_ready = auditor.host_states.get((pool.name, host), "READY") == "READY"
+            if is_ready and slots >= each_of(pool, block.shape):
                 raise Broken(f"reservation '{block.name}' lacks {block.short} hosts, and {host} stands idle")
 
 

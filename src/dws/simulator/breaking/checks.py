@@ -16,8 +16,9 @@ from dws.model.time import FOREVER
 from dws.model.topology import Pool
 from dws.simulator.breaking import calendar_checks
 from dws.simulator.breaking.auditor import Auditor
-from dws.simulator.breaking.model import HOLDING, Told
+from dws.simulator.breaking.model import HOLDING, Told, place_of
 from dws.simulator.breaking.outcome import Broken
+from dws.simulator.breaking.shapes import each_of
 
 _MAINTENANCE = OwnerKind.MAINTENANCE  # may be forced over what somebody has, openly
 UNANSWERED_S = 60
@@ -93,8 +94,8 @@ def _row_agrees(told: Told, row: CapacityRequest) -> None:
     if row.state.is_waiting and row.promised_start != told.promise:
         raise Broken(f"the row of '{told.name}' promises {row.promised_start}, it was told {told.promise}")
     held = told.held
-    in_row = {i.rank: i.unit for i in row.grant.instances if i.is_held} if row.grant else {}
-    in_story = {r: p.unit for r, p in held.places.items() if p.is_held} if held else {}
+    in_row = {i.rank: place_of(i).spots for i in row.grant.instances if i.is_held} if row.grant else {}
+    in_story = {r: p.spots for r, p in held.places.items() if p.is_held} if held else {}
     if in_row != in_story:
         raise Broken(f"the row of '{told.name}' holds {in_row}, its events say {in_story}")
 
@@ -154,12 +155,13 @@ def _peaks(auditor: Auditor, engine: Engine, reader: Reader, now: int) -> None:
     bookings = reader.open_bookings()
     blocks = auditor.calendar.blocks.values()
     for pool in engine.books.fleet.pools:
-        lacking = sum(b.short for b in blocks if b.pool == pool.name)
+        lacking = sum(b.short * each_of(pool, b.shape) for b in blocks if b.pool == pool.name)
         for cell, domain in enumerate(pool.cells):
             own = _peak(bookings, pool, cell, now)
             if own > domain.size + lacking:
                 where = f"{pool.name} {domain.level} {domain.name}"
-                raise Broken(f"{where}: {own} hosts are booked at one instant, there are {domain.size}")
+                what = "slots" if pool.is_shared else "hosts"
+                raise Broken(f"{where}: {own} {what} are booked at one instant, there are {domain.size}")
             by_store = reader.peak(pool.name, cell, now, FOREVER)
             if own != by_store:
                 raise Broken(f"{pool.name} cell {cell}: the store says peak {by_store}, it is {own}")

@@ -1,7 +1,7 @@
 """The auditor's own small model of the ledger, made from events alone.
 
-It shares nothing with the engine but the events' types: hosts with their holders, and for each request
-where it is, what it was promised, which instance is on which unit, and which use is to be billed.
+It shares nothing with the engine but the events' types: the slots of hosts with their holders, and for each
+request where it is, what it was promised, which instance is on which slots, and which use is to be billed.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dws.model.demand import ANY_RESERVATION, Demand
-from dws.model.request import HostLossPolicy
-from dws.model.topology import Fleet
+from dws.model.request import HostLossPolicy, Instance
+from dws.simulator.breaking.shapes import Spot
 
 Phase = Literal[
     "PENDING", "BOOKED", "PROVISIONING", "ACTIVE", "ENDING", "COMPLETED", "CANCELLED", "FAILED", "EXPIRED"
@@ -36,10 +36,12 @@ Use = tuple[int, int, int, str, int]
 
 @dataclass(slots=True)
 class Place:
-    """One instance: the unit it is on, and how it is."""
+    """One instance: the host it is on, by its place in the pool, the slots that it has there (slot 0 of a
+    host that is handed out whole), and how it is."""
 
     unit: int
     host: str
+    slots: tuple[int, ...]
     incarnation: int
     is_up: bool = False
     is_held: bool = True
@@ -47,16 +49,29 @@ class Place:
     is_lost: bool = False
     metered_from: int = 0
 
+    @property
+    def spots(self) -> tuple[Spot, ...]:
+        """Every slot that it has."""
+        return tuple((self.unit, slot) for slot in self.slots)
+
+
+def place_of(instance: Instance) -> Place:
+    """Where an event says that an instance is."""
+    slots = instance.slots or (0,)
+    return Place(unit=instance.unit, host=instance.host, slots=slots, incarnation=instance.incarnation)
+
 
 @dataclass(slots=True)
 class Held:
-    """What one attempt holds; `inside` is the reservation it is in, 0 for none."""
+    """What one attempt holds; `inside` is the reservation it is in, 0 for none, `chips` are those of each
+    slice that it is, 0 for what is no slice of several hosts."""
 
     attempt: int
     pool: str
     duration_s: int
     started: int
     places: dict[int, Place]
+    chips: int = 0
     inside: int = 0
     delivered: int = 0
     ends_at: int = 0
@@ -96,9 +111,10 @@ class Told:
         return self.held.inside if self.held is not None else 0
 
     @property
-    def hosts_held(self) -> int:
-        """How many hosts it holds now."""
-        return sum(p.is_held for p in self.held.places.values()) if self.held is not None else 0
+    def slots_held(self) -> int:
+        """How many slots of hosts it holds now."""
+        places = self.held.places.values() if self.held is not None else ()
+        return sum(len(p.slots) for p in places if p.is_held)
 
 
 class Excuses:
@@ -136,14 +152,3 @@ class Excuses:
     def was_away_at(self, instant: int) -> bool:
         """True when nobody could act then."""
         return any(start <= instant <= end for start, end in self._away)
-
-
-def could_hold(fleet: Fleet, demand: Demand) -> bool:
-    """True when the empty fleet, as it is now, has room for some alternative."""
-    for wanted in demand.alternatives:
-        for pool in fleet.pools_in(wanted.locations):
-            kind = (wanted.shape or wanted.accelerator) in (pool.shape.name, pool.shape.accelerator)
-            per_host = 1 if wanted.shape else max(1, pool.shape.accelerators)
-            if kind and -(-wanted.count // per_host) <= pool.largest_group(wanted.within):
-                return True
-    return False

@@ -42,7 +42,9 @@ from dws.model.topology import Fleet, Pool
 from dws.planner.options import PolicyOptions
 from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.block import AHEAD, GONE, OPEN, WINTER_OFFSETS_S, Block, Cycle
+from dws.simulator.breaking.demands import counted
 from dws.simulator.breaking.people import ANN, BOB, OLGA, USERS, VERA, Command
+from dws.simulator.breaking.shapes import each_of, machines, room
 
 LENGTHS: Final = (300, 1_200, HOUR, 2 * HOUR)
 AHEAD_S: Final = (0, 0, 60, 600, 600, HOUR, 4 * HOUR)
@@ -95,23 +97,21 @@ class ReservationSource:
     def _reserve(self, now: int) -> Command:
         dice = self._dice
         who, project = dice.choice(USERS)
-        pool, within, count = self._hosts()
+        pool, kind = self._machines()
         command = Reserve(
             project=project,
             name=f"b{self._number}",
-            alternative=Alternative(
-                shape=pool.shape.name, count=count, duration_s=self._length(), within=within
-            ),
+            alternative=replace(kind, duration_s=self._length()),
             start=now + self._ahead_s(),
             terms=self._terms(),
             call_id=dice.choice(("", f"book-{self._number}")),
             dry_run=dice.random() < 0.1,
         )
         window = Span(command.start, command.start + command.alternative.duration_s)
-        is_sure = within is None and not command.dry_run and self._surely_fits(pool, count, window, now)
+        is_sure = not command.dry_run and self._surely_fits(pool, kind, window, now)
         return Command(
-            words=f"{who.name} books b{self._number}: {count} of {pool.name} in {command.start - now} s for "
-            f"{window.length_s} s",
+            words=f"{who.name} books b{self._number}: {kind.count} {kind.shape} of {pool.name} in "
+            f"{command.start - now} s for {window.length_s} s",
             act=lambda engine: engine.reserve(who, command),
             refusal=None if is_sure else NoRoom,
             may_refuse=not is_sure,
@@ -120,11 +120,15 @@ class ReservationSource:
             makes=0 if command.dry_run else 1,
         )
 
-    def _hosts(self) -> tuple[Pool, str | None, int]:
-        pool = self._dice.choice(self._fleet().pools)
-        within = self._dice.choice((None, None, "block"))
-        largest = pool.largest_group(within)
-        return pool, within, self._dice.choice((1, self._dice.randint(1, largest), largest))
+    def _machines(self) -> tuple[Pool, Alternative]:
+        """Some machines that the empty pool has, and sometimes all of them."""
+        dice = self._dice
+        pool = dice.choice(self._fleet().pools)
+        one = Alternative(shape=dice.choice(pool.shapes).name, count=1, duration_s=60)
+        kind = counted(dice, pool, one)
+        ask = machines(kind, pool)
+        assert ask is not None, f"{pool.name} serves {kind}"
+        return pool, replace(kind, count=dice.choice((kind.count, kind.count, room(pool, kind.within, ask))))
 
     def _length(self) -> int:
         return self._dice.choice(self._policy.reservation_lengths_s or LENGTHS)
@@ -150,30 +154,36 @@ class ReservationSource:
             request_run_max_s=dice.choice((0, 0, 0, 600)),
         )
 
-    def _surely_fits(self, pool: Pool, count: int, window: Span, now: int) -> bool:
+    def _surely_fits(self, pool: Pool, kind: Alternative, window: Span, now: int) -> bool:
         """True when there is room even if everything that overlaps the window were there all the time."""
-        taken = sum(
-            b.count
-            for b in self._bookings()
-            if b.pool == pool.name and not b.parent and _is_there(b, window, now)
-        )
+        if kind.within is not None:
+            return False
+        left = [cell.size for cell in pool.cells]
+        for booking in self._bookings():
+            if booking.pool == pool.name and not booking.parent and _is_there(booking, window, now):
+                for part in booking.parts:
+                    left[part.cell] -= part.count
         states = self._auditor.host_states
-        unready = sum(states.get((pool.name, host), "READY") != "READY" for host in pool.hosts)
+        for place, host in enumerate(pool.hosts):
+            if states.get((pool.name, host), "READY") != "READY":
+                left[pool.cell_of(place * pool.host_units)] -= pool.host_units
+        each = each_of(pool, kind.shape)
         booked = sum(
-            b.count
+            b.count * each_of(pool, b.shape)
             for b in self._calendar.blocks.values()
             if b.pool == pool.name and not b.is_over and b.window.overlaps(window)
         )
-        share = self._policy.calendar_share * len(pool.hosts)
-        return taken + unready + count <= len(pool.hosts) and booked + count <= share
+        share = self._policy.calendar_share * len(pool.hosts) * pool.host_units
+        has_room = sum(max(0, units) // each for units in left) >= kind.count
+        return has_room and booked + kind.count * each <= share
 
     def _book_what_is_advised(self, now: int) -> Command:
         """What is advised can be booked as it is."""
         who, project = self._dice.choice(USERS)
-        pool, within, count = self._hosts()
+        pool, kind = self._machines()
         length = self._length()
         name, start = f"b{self._number}", now + self._policy.reservation_notice_s
-        kind = Alternative(shape=pool.shape.name, count=count, duration_s=length, within=within)
+        kind = replace(kind, duration_s=length)
         seek = Seek(
             project=project,
             alternative=kind,
@@ -192,7 +202,7 @@ class ReservationSource:
                 who, Reserve(project=project, name=name, alternative=kind, start=best.window.start)
             )
 
-        return Command(words=f"{who.name} books {name} as advised: {count} of {pool.name}", act=act)
+        return Command(words=f"{who.name} books {name} as advised: {kind.count} of {pool.name}", act=act)
 
     # --- running inside -------------------------------------------------------------------------
 
@@ -203,14 +213,15 @@ class ReservationSource:
         if block is None or block.deleted:
             return self._reserve(now)
         block = self._newest(block)
-        count = dice.randint(1, block.count + dice.choice((0, 0, 0, 1)))
+        shape, each = self._shape_inside(block)
+        count = dice.randint(1, block.count * each + dice.choice((0, 0, 0, 1)))
         duration = dice.choice((UNTIL_END, UNTIL_END, 60, 300, 1_800))
         array = dice.choice((0, 0, 0, 2, 3))
         command = Submit(
             project=project,
             name=f"i{self._number}",
             demand=Demand(
-                alternatives=(Alternative(shape=block.shape, count=count, duration_s=duration),),
+                alternatives=(Alternative(shape=shape, count=count, duration_s=duration),),
                 not_before=dice.choice((0, 0, 0, max(now, block.window.start) + 60)),
             ),
             wait_s=dice.choice((None, None, None, 600)),
@@ -218,15 +229,23 @@ class ReservationSource:
             reservation=block.name if project == block.project else f"{block.project}/{block.name}",
             call_id=dice.choice(("", f"in-{self._number}")),
         )
-        refusal = self._answer_inside(block, project, count, duration)
+        refusal = self._answer_inside(block, project, count, duration, each)
         return Command(
-            words=f"{who.name} submits i{self._number} in '{block.name}' ({block.phase}): {count} for "
-            f"{duration} s" + (f" x {array}" if array else ""),
+            words=f"{who.name} submits i{self._number} in '{block.name}' ({block.phase}): {count} {shape} "
+            f"for {duration} s" + (f" x {array}" if array else ""),
             act=lambda engine: engine.submit(who, command),
             refusal=refusal,
             call_id=command.call_id if refusal is None else "",
             makes=(array or 1) if refusal is None else 0,
         )
+
+    def _shape_inside(self, block: Block) -> tuple[str, int]:
+        """A shape that may run inside, and how many of it each machine of the reservation has room for."""
+        pool = self._fleet().pool(block.pool)
+        most = each_of(pool, block.shape)
+        served = [s.name for s in pool.shapes if each_of(pool, s.name) <= most]
+        shape = self._dice.choice((block.shape, self._dice.choice(served)))
+        return shape, most // each_of(pool, shape)
 
     def _newest(self, block: Block) -> Block:
         """The one that a name means."""
@@ -237,7 +256,10 @@ class ReservationSource:
         ]
         return max(same, key=lambda b: b.id)
 
-    def _answer_inside(self, block: Block, project: str, count: int, duration: int) -> type[DwsError] | None:
+    def _answer_inside(
+        self, block: Block, project: str, count: int, duration: int, each: int = 1
+    ) -> type[DwsError] | None:
+        """What must be answered to who asks for so many machines, of which `each` fit in one of its own."""
         part = block.part_of(project)
         if part is None and project != block.project:
             return PermissionDenied
@@ -250,7 +272,7 @@ class ReservationSource:
         longest = block.terms.request_run_max_s
         lasts = duration or max(1, most)
         too_long = lasts > most or (longest and lasts > longest)
-        return NeverFits if count > limit or too_long else None
+        return NeverFits if count > limit * each or too_long else None
 
     # --- changing one's mind --------------------------------------------------------------------
 
@@ -414,18 +436,19 @@ class ReservationSource:
     def _repeat(self, now: int) -> Command:
         dice = self._dice
         who, project = dice.choice(USERS)
-        pool, within, count = self._hosts()
+        pool, kind = self._machines()
         command = Repeat(
             project=project,
             name=f"s{self._number}",
-            alternative=Alternative(shape=pool.shape.name, count=count, duration_s=60, within=within),
+            alternative=kind,
             recurrence=self._recurrence(now),
             terms=self._terms(),
             may_miss=dice.random() < 0.5,
             call_id=dice.choice(("", f"repeat-{self._number}")),
         )
         return Command(
-            words=f"{who.name} begins series {command.name}: {count} of {pool.name}, {command.recurrence}",
+            words=f"{who.name} begins series {command.name}: {kind.count} of {pool.name}, "
+            f"{command.recurrence}",
             act=lambda engine: engine.repeat(who, command),
             refusal=None if command.may_miss else NoRoom,
             may_refuse=not command.may_miss,

@@ -17,10 +17,11 @@ from dws.model.topology import Fleet
 from dws.simulator.breaking import checks
 from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.frail import FrailStore, SimulatedCrash
-from dws.simulator.breaking.model import Told, could_hold
+from dws.simulator.breaking.model import Told
 from dws.simulator.breaking.outcome import Broken, Outcome, line
 from dws.simulator.breaking.people import OLGA, Command, subjects
 from dws.simulator.breaking.scenario import Scenario, chance, draw
+from dws.simulator.breaking.shapes import could_hold
 from dws.simulator.breaking.weather import Weather
 from dws.simulator.breaking.workload import CommandSource
 from dws.simulator.world import World

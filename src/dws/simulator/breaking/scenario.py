@@ -6,10 +6,11 @@ One generator for each purpose, so that drawing more of one thing does not distu
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from dws.model.catalog import MACHINE_TYPES
+from dws.declared import fleetfile
+from dws.model.catalog import MACHINE_TYPES, fractions_of
 from dws.model.request import HostLossPolicy
 from dws.model.resources import Overheads
 from dws.model.time import DAY
@@ -17,6 +18,15 @@ from dws.model.topology import Domain, Fleet, Pool, Zone
 from dws.planner.options import PolicyOptions
 
 MACHINES: Final = ("a3-highgpu-8g", "a2-highgpu-8g", "e2-standard-4")
+PODS: Final = (
+    ("ct5lp-hightpu-8t", "4x4", True),
+    ("ct5lp-hightpu-8t", "4x8", True),
+    ("ct5lp-hightpu-8t", "8x8", False),
+    ("ct6e-standard-4t", "4x8", False),
+    ("ct5p-hightpu-4t", "4x4x4", True),
+    ("ct5p-hightpu-4t", "4x4x8", False),
+)
+"""Machine, sides of each pod, and whether their hosts are shared."""
 ZONES: Final = ("z1-a", "z1-b")
 
 
@@ -53,6 +63,10 @@ def draw(seed: int, *, steps: int) -> Scenario:
         _pool(dice, index, machine, overheads)
         for index, machine in enumerate(dice.sample(MACHINES, dice.randint(1, 3)))
     )
+    kinds = chance(seed, "kinds")
+    pools = tuple(shared(kinds, pool) for pool in pools)
+    if kinds.random() < 0.4:
+        pools = (*pools[:-1], a_pod(kinds, f"pool{len(pools) - 1}", overheads))
     zones = tuple(Zone(name=name) for name in ZONES)
     return Scenario(
         seed=seed,
@@ -82,6 +96,43 @@ def _pool(dice: random.Random, index: int, machine: str, overheads: Overheads) -
         overheads=overheads,
         price_micros_per_hour=dice.choice((0, 4_200_000)),
     )
+
+
+def shared(dice: random.Random, pool: Pool) -> Pool:
+    """The same pool, or one whose hosts are shared: by fractions, or by whole machines of those that have no
+    accelerators."""
+    if dice.random() < 0.5:
+        return pool
+    fractions = fractions_of(pool.shape)
+    fractions = tuple(sorted(dice.sample(fractions, dice.randint(0, len(fractions))), key=lambda f: f.name))
+    each = pool.shape.accelerators or dice.choice((2, 3, 4))
+    domains = tuple(replace(d, first=d.first * each, size=d.size * each) for d in pool.domains)
+    return replace(pool, host_units=each, fractions=fractions, domains=domains)
+
+
+def a_pod(dice: random.Random, name: str, overheads: Overheads) -> Pool:
+    """A pool of one TPU pod or two."""
+    machine, topology, is_shared = dice.choice(PODS)
+    return pods(name, machine, topology, dice.choice((1, 1, 2)), dice.choice(ZONES), overheads, is_shared)
+
+
+def pods(
+    name: str, machine: str, topology: str, count: int, zone: str, overheads: Overheads, is_shared: bool
+) -> Pool:
+    """A pool of TPU pods, whose hosts are named after their places as a fleet file does."""
+    text = f"""
+        [[zones]]
+        name = "{zone}"
+        [[pools]]
+        name = "{name}"
+        zone = "{zone}"
+        machine = "{machine}"
+        topology = "{topology}"
+        pods = {count}
+        shared = {str(is_shared).lower()}
+    """
+    (pool,) = fleetfile.parse(text).pools
+    return replace(pool, overheads=overheads)
 
 
 def _policy(dice: random.Random) -> PolicyOptions:

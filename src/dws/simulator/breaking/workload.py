@@ -9,27 +9,26 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from dws.engine.app import Engine
 from dws.engine.commands import Amend, ChangeHosts, Extend, Release, Submit
 from dws.engine.ports import RequestQuery
 from dws.model.access import Principal
 from dws.model.booking import Booking
-from dws.model.demand import Alternative, Demand
+from dws.model.demand import Demand
 from dws.model.errors import DwsError, FailedPrecondition, NeverFits, NotFound, PermissionDenied
 from dws.model.request import HostLossPolicy, Workload
 from dws.model.time import FOREVER
-from dws.model.topology import Domain, Fleet, HostState, Pool
+from dws.model.topology import Fleet, HostState
 from dws.planner.options import PolicyOptions
 from dws.simulator.breaking.auditor import Auditor
-from dws.simulator.breaking.model import OVER, Told, could_hold
+from dws.simulator.breaking.demands import alternative
+from dws.simulator.breaking.model import OVER, Told
 from dws.simulator.breaking.nonsense import nonsense
 from dws.simulator.breaking.people import ANN, BOB, OLGA, USERS, Command
 from dws.simulator.breaking.reservers import ReservationSource
-
-DURATIONS: Final = (30, 60, 300, 1_800, 7_200)
-POOL_HOSTS_MAX: Final = 20
+from dws.simulator.breaking.shapes import could_hold
+from dws.simulator.breaking.sizes import larger, smaller
 
 
 class CommandSource:
@@ -108,34 +107,9 @@ class CommandSource:
         dice = self._dice
         not_before = dice.choice((0, 0, 0, now + 300, now + 3_600))
         return Demand(
-            alternatives=tuple(self._alternative() for _ in range(dice.choice((1, 1, 1, 2, 3)))),
+            alternatives=tuple(alternative(dice, self._fleet()) for _ in range(dice.choice((1, 1, 1, 2, 3)))),
             not_before=not_before,
             not_after=dice.choice((FOREVER, FOREVER, max(now, not_before) + 900)),
-        )
-
-    def _alternative(self) -> Alternative:
-        """Something the empty fleet could hold."""
-        dice = self._dice
-        pool = dice.choice(self._fleet().pools)
-        within = dice.choice((None, None, "block"))
-        hosts = dice.randint(1, pool.largest_group(within))
-        duration_s = dice.choice(DURATIONS)
-        locations = dice.choice(((), (), (pool.zone,), (pool.zone.rpartition("-")[0],)))
-        per_host = pool.shape.accelerators
-        if per_host and dice.random() < 0.5:
-            return Alternative(
-                accelerator=pool.shape.accelerator,
-                count=hosts * per_host - dice.randrange(per_host),
-                duration_s=duration_s,
-                within=within,
-                locations=locations,
-            )
-        return Alternative(
-            shape=pool.shape.name,
-            count=hosts,
-            duration_s=duration_s,
-            within=within,
-            locations=locations,
         )
 
     # --- changing one's mind ------------------------------------------------------------------
@@ -283,11 +257,7 @@ class CommandSource:
         fleet = self._fleet()
         pool = self._dice.choice(fleet.pools)
         grows = self._dice.random() < 0.6
-        changed = pool
-        if grows and len(pool.hosts) < POOL_HOSTS_MAX:
-            changed = _with_one_more(pool)
-        elif not grows and len(pool.hosts) > 1:
-            changed = _with_one_less(pool)
+        changed = larger(pool) if grows else smaller(pool)
         pools = tuple(changed if p is pool else p for p in fleet.pools)
         return Command(
             words=f"olga {'grows' if grows else 'shrinks'} {pool.name}",
@@ -295,20 +265,3 @@ class CommandSource:
             refusal=None if grows else FailedPrecondition,
             may_refuse=not grows,
         )
-
-
-def _with_one_more(pool: Pool) -> Pool:
-    """One more host at the end of the line, in the last block."""
-    last = pool.domains[-1]
-    grown = Domain(level=last.level, name=last.name, first=last.first, size=last.size + 1)
-    name = f"{pool.name}-h{len(pool.hosts)}"
-    return replace(pool, hosts=(*pool.hosts, name), domains=(*pool.domains[:-1], grown))
-
-
-def _with_one_less(pool: Pool) -> Pool:
-    """Without the last host of the line, and without its block when it was alone there."""
-    last = pool.domains[-1]
-    rest = pool.domains[:-1]
-    if last.size > 1:
-        rest = (*rest, Domain(level=last.level, name=last.name, first=last.first, size=last.size - 1))
-    return replace(pool, hosts=pool.hosts[:-1], domains=rest)
