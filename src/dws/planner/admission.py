@@ -117,12 +117,15 @@ def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
                 field=f"{where}locations",
             )
     kinds = [p for p in fleet.pools if is_of_kind(alternative, p)]
-    if not kinds and slices.names_slice(alternative):
-        pods = {f"{p.shape.accelerator} {p.topology}" for p in fleet.pools if p.topology}
+    pods = {f"{p.shape.accelerator} {p.topology}" for p in fleet.pools if p.topology}
+    if not kinds and (slices.names_slice(alternative) or (pods and slices.wanted(alternative) is not None)):
+        size = alternative.topology
+        if not slices.names_slice(alternative):
+            size = f"with {alternative.count} chips"
         raise InvalidArgument(
             f"{where}accelerators: no pod of this fleet serves "
             f"'{alternative.accelerator or alternative.shape}'"
-            f"{' ' + alternative.topology if alternative.topology else ''} (it has: {_names(pods)})",
+            f"{' ' + size if size else ''} (it has: {_names(pods)})",
             field=f"{where}accelerators",
         )
     if not kinds and alternative.shape:

@@ -94,7 +94,8 @@ def _of(alternative: Alternative, generation: Generation, topology: Topology, co
 
 def in_pool(alternative: Alternative, pool: Pool) -> Topology | None:
     """The topology of the slices asked for that a pool of pods would serve; None for what is no slice, for
-    what cannot be one, and for another type of chip."""
+    what cannot be one, for another type of chip, and for one larger than a pod: a run of the line must not
+    go on in the next pod."""
     if not pool.topology:
         return None
     try:
@@ -102,6 +103,8 @@ def in_pool(alternative: Alternative, pool: Pool) -> Topology | None:
     except InvalidArgument:
         return None
     if found is None or found[0].accelerator != pool.shape.accelerator:
+        return None
+    if found[1].chips > pool.largest_group(POD_LEVEL) * pool.unit_weight:
         return None
     return found[1] if _vm_shape(alternative, found[1], pool) is not None else None
 

@@ -103,6 +103,7 @@ def test_j03_an_impossible_slice_is_refused_with_the_legal_ones() -> None:
         ("h100", "4x4", "goes with TPUs"),
         ("v5p-100", "", "near are"),
         ("v6e", "4x4", "no pod of this fleet"),
+        ("v5p", "4x8x8", "no pod of this fleet"),
     ):
         wanted = Alternative(accelerator=accelerator, count=1, topology=topology, duration_s=H)
         with pytest.raises(InvalidArgument, match=told):
@@ -134,3 +135,14 @@ def test_nobody_who_wants_gpus_is_offered_tpus() -> None:
         told = advise.quote(build(shut), PolicyOptions(), NOW, wanted, project="p", priority=0)
         offered = {fleet.pool(o.pool).shape.accelerator for o in told.options}
         assert offered == {canonical_accelerator(kind) for kind in kinds}
+
+
+def test_a_slice_is_never_larger_than_its_pod() -> None:
+    """A plane is put together of two small pods, which no link joins."""
+    fleet = fleetfile.parse(TEXT.replace('topology = "16x16"', 'topology = "4x4"\npods = 2'))
+    for accelerator, topology, count in (("v5e", "4x8", 1), ("v5litepod-32", "", 1), ("v5e", "", 32)):
+        wanted = Alternative(accelerator=accelerator, count=count, topology=topology, duration_s=H)
+        with pytest.raises(InvalidArgument, match="no pod of this fleet serves '.*tpu-v5e 4x4"):
+            admission.check(Demand(alternatives=(wanted,)), fleet, PolicyOptions(), NOW)
+        seen = build(fleet, queue=[a_request(1, wanted)])
+        assert not plan(seen, PolicyOptions(), NOW).decisions

@@ -99,7 +99,8 @@ def _of_slices(wanted: Alternative, pool: Pool, chips: int) -> Machines | None:
     is_one = not (wanted.topology or wanted.accelerator.rpartition("-")[0] in CORES)
     slices, per_host = 1 if is_one else wanted.count, pool.shape.accelerators
     one = _machine(wanted, pool, chips)
-    if one is None or (chips > per_host and chips % per_host):
+    pod = sum(_place(host)[0] == 1 for host in pool.hosts) * per_host
+    if one is None or chips > pod or (chips > per_host and chips % per_host):
         return None
     return Machines(
         shape=one.name,
