@@ -36,6 +36,7 @@ def quiet(auditor: Auditor, engine: Engine, store: Store, now: int) -> None:
             _nothing_is_overdue(auditor, engine, told, now)
             _gang_is_whole(told)
         _books_mirror(auditor, engine, reader)
+        _runs_where_it_is_booked(auditor, engine, reader)
         _peaks(auditor, engine, reader, now)
     calendar_checks.quiet(auditor, engine, store, now)
 
@@ -147,6 +148,22 @@ def _books_mirror(auditor: Auditor, engine: Engine, reader: Reader) -> None:
         raise Broken(f"books are at version {books.version}, the store at {reader.ledger_version()}")
     if books.hosts != {(h.pool, h.unit): h for h in reader.host_statuses()}:
         raise Broken("books and store disagree on hosts")
+
+
+def _runs_where_it_is_booked(auditor: Auditor, engine: Engine, reader: Reader) -> None:
+    """What a request holds, as its events say, is what its booking has drawn, slot by slot."""
+    booked = {
+        b.owner: (b.pool, set(b.units)) for b in reader.open_bookings() if b.owner_kind is OwnerKind.REQUEST
+    }
+    for told in auditor.requests.values():
+        if told.held is None or not told.slots_held:
+            continue
+        pool = engine.books.fleet.pool(told.held.pool)
+        spots = (spot for place in told.held.places.values() if place.is_held for spot in place.spots)
+        held = {host * pool.host_units + slot for host, slot in spots}
+        name, units = booked.get(told.id, ("", set()))
+        if (name, units) != (pool.name, held):
+            raise Broken(f"'{told.name}' is booked on {sorted(units)} and runs on {sorted(held)}")
 
 
 def _peaks(auditor: Auditor, engine: Engine, reader: Reader, now: int) -> None:
