@@ -228,7 +228,7 @@ class Auditor:
             raise Broken(f"'{told.name}' began attempt {grant.attempt} after {told.attempts}")
         pool = self._fleet.pool(grant.pool)
         places = {i.rank: place_of(i) for i in grant.instances}
-        chips = self._is_what_was_asked(told, grant, pool, list(places.values()))
+        slices = self._is_what_was_asked(told, grant, pool, list(places.values()))
         asked_s = told.demand.alternatives[grant.alternative].duration_s
         if grant.duration_s != asked_s and asked_s != UNTIL_END:
             raise Broken(f"'{told.name}' asked for another duration than {grant.duration_s} s")
@@ -241,13 +241,13 @@ class Auditor:
             started=self.now,
             inside=grant.reservation,
             places=places,
-            chips=chips,
+            slices=slices,
         )
         for place in told.held.places.values():
             self._take(told, pool, place)
 
     def _is_what_was_asked(self, told: Told, grant: Grant, pool: Pool, places: list[Place]) -> int:
-        """Returns the chips of each of its slices of more than one host, 0 without any."""
+        """Returns how many slices of several machines it is, 0 for anything else."""
         wanted = told.demand.alternatives[grant.alternative]
         block = self.calendar.blocks.get(grant.reservation)
         ask = machines(wanted, pool, block.shape if block is not None else "")
@@ -262,7 +262,7 @@ class Auditor:
             domains = {p.host if level == "host" else pool.domain_of(p.unit, level) for p in places}
             if len(domains) != 1 or "" in domains:
                 raise Broken(f"'{told.name}' is spread over {sorted(domains)}, wanted within one {level}")
-        return ask.chips if ask.chips > pool.shape.accelerators else 0
+        return ask.slices if ask.slices < ask.count else 0
 
     def _take(self, told: Told, pool: Pool, place: Place) -> None:
         for unit, slot in place.spots:
@@ -352,7 +352,7 @@ class Auditor:
         held, new = _held(told), body.instance
         if held.places[new.rank].is_held:
             raise Broken(f"rank {new.rank} of '{told.name}' was replaced while it is there")
-        if held.chips:
+        if held.slices:
             raise Broken(f"rank {new.rank} of '{told.name}' was replaced, which tears its slice")
         place = place_of(new)
         if len(place.slots) != len(held.places[new.rank].slots):
@@ -364,6 +364,9 @@ class Auditor:
 
     def _part_released(self, told: Told, body: ev.PartReleased) -> None:
         self._must_be(told, "PartReleased", "ACTIVE")
+        torn = [rank for rank in body.ranks if not set(body.ranks).issuperset(_held(told).mates(rank))]
+        if torn:
+            raise Broken(f"'{told.name}' gave back ranks {torn}, which tears their slices")
         for rank in body.ranks:
             self._bill(told, rank)
             _held(told).places[rank].is_leaving = True

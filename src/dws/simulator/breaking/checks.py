@@ -159,8 +159,7 @@ def _runs_where_it_is_booked(auditor: Auditor, engine: Engine, reader: Reader) -
         if told.held is None or not told.slots_held:
             continue
         pool = engine.books.fleet.pool(told.held.pool)
-        spots = (spot for place in told.held.places.values() if place.is_held for spot in place.spots)
-        held = {host * pool.host_units + slot for host, slot in spots}
+        held = {host * pool.host_units + slot for host, slot in told.held.booked()}
         name, units = booked.get(told.id, ("", set()))
         if (name, units) != (pool.name, held):
             raise Broken(f"'{told.name}' is booked on {sorted(units)} and runs on {sorted(held)}")

@@ -63,19 +63,32 @@ def place_of(instance: Instance) -> Place:
 
 @dataclass(slots=True)
 class Held:
-    """What one attempt holds; `inside` is the reservation it is in, 0 for none, `chips` are those of each
-    slice that it is, 0 for what is no slice of several hosts."""
+    """What one attempt holds; `inside` is the reservation it is in, 0 for none; `slices` are those it is, of
+    several machines each, 0 for anything else."""
 
     attempt: int
     pool: str
     duration_s: int
     started: int
     places: dict[int, Place]
-    chips: int = 0
+    slices: int = 0
     inside: int = 0
     delivered: int = 0
     ends_at: int = 0
     unreachable: bool = False
+
+    def mates(self, rank: int) -> range:
+        """The ranks of the slice that one belongs to; itself where it is no slice of several machines."""
+        if not self.slices:
+            return range(rank, rank + 1)
+        size = len(self.places) // self.slices
+        return range(rank // size * size, (rank // size + 1) * size)
+
+    def booked(self) -> tuple[Spot, ...]:
+        """The slots that must still be booked: those of what is held, and of slices that are not all given
+        back yet what is not lost."""
+        mates = {rank for own, place in self.places.items() if place.is_held for rank in self.mates(own)}
+        return tuple(s for rank in mates if not self.places[rank].is_lost for s in self.places[rank].spots)
 
 
 @dataclass(slots=True)

@@ -65,7 +65,7 @@ def draw(seed: int, *, steps: int) -> Scenario:
     )
     kinds = chance(seed, "kinds")
     pools = tuple(shared(kinds, pool) for pool in pools)
-    if kinds.random() < 0.4:
+    if kinds.random() < 0.5:
         pools = (*pools[:-1], a_pod(kinds, f"pool{len(pools) - 1}", overheads))
     zones = tuple(Zone(name=name) for name in ZONES)
     return Scenario(

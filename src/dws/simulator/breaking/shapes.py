@@ -7,7 +7,7 @@ the hosts of pods are named after their places, and a slice must be a whole bloc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -185,31 +185,29 @@ def are_as_asked(name: str, ask: Machines, pool: Pool, given: Sequence[tuple[Spo
             raise Broken(f"a machine of '{name}' has {own}, not {ask.each} slots of one host")
         if not all(0 <= slot < pool.host_units for _, slot in own):
             raise Broken(f"a machine of '{name}' has {own}, a host has {pool.host_units} slots")
-    if ask.slices:
-        _are_whole_slices(name, ask, pool, spots)
+    size = ask.count // ask.slices if ask.slices else ask.count
+    for first in range(0, ask.count if ask.slices else 0, size):
+        _is_whole_slice(name, ask, pool, given[first : first + size])
 
 
-def _are_whole_slices(name: str, ask: Machines, pool: Pool, spots: Iterable[Spot]) -> None:
-    """They are all of so many aligned blocks of their pods, or so many chips of one host."""
+def _is_whole_slice(name: str, ask: Machines, pool: Pool, own: Sequence[tuple[Spot, ...]]) -> None:
+    """Its machines are all of an aligned block of their pod, or of so many cubes of it, or on one host."""
     per_host = pool.shape.accelerators
-    taken = Counter(host for host, _ in spots)
+    taken = Counter(host for spots in own for host, _ in spots)
     if ask.chips <= per_host:
-        torn_hosts = [pool.hosts[h] for h, slots in taken.items() if slots % ask.chips and pool.is_shared]
-        if torn_hosts:
-            raise Broken(f"a slice of '{name}' is torn over {torn_hosts}")
+        if len(taken) != 1:
+            raise Broken(f"a slice of '{name}' is torn over {[pool.hosts[h] for h in taken]}")
         return
     broken = [pool.hosts[h] for h, slots in taken.items() if slots != pool.host_units]
     if broken:
         raise Broken(f"a slice of '{name}' has only part of {broken}")
     blocks = Counter(_block(_place(pool.hosts[h]), ask.chips) for h in taken)
     size = min(ask.chips, CUBE) if len(_place(pool.hosts[0])) == 5 else ask.chips
-    torn = [block for block, hosts in blocks.items() if hosts * per_host != size]
-    if torn:
-        raise Broken(f"the slices of '{name}' of {ask.chips} chips are no whole blocks: {sorted(torn)}")
-    cubes = ask.chips // size
-    for pod, count in Counter(block[0] for block in blocks).items():
-        if count % cubes:
-            raise Broken(f"a slice of '{name}' of {cubes} cubes has {count} in pod {pod}")
+    if len(blocks) != ask.chips // size or any(hosts * per_host != size for hosts in blocks.values()):
+        raise Broken(f"a slice of '{name}' of {ask.chips} chips is no whole block: {sorted(blocks)}")
+    pods = {block[0] for block in blocks}
+    if len(pods) != 1:
+        raise Broken(f"a slice of '{name}' of {len(blocks)} cubes lies in pods {sorted(pods)}")
 
 
 def _block(place: tuple[int, ...], chips: int) -> tuple[int, ...]:

@@ -16,7 +16,14 @@ from dws.engine.ports import RequestQuery
 from dws.model.access import Principal
 from dws.model.booking import Booking
 from dws.model.demand import Demand
-from dws.model.errors import DwsError, FailedPrecondition, NeverFits, NotFound, PermissionDenied
+from dws.model.errors import (
+    DwsError,
+    FailedPrecondition,
+    InvalidArgument,
+    NeverFits,
+    NotFound,
+    PermissionDenied,
+)
 from dws.model.request import HostLossPolicy, Workload
 from dws.model.time import FOREVER
 from dws.model.topology import Fleet, HostState
@@ -179,15 +186,23 @@ class CommandSource:
         return command if command.reads else replace(command, call_id=call_id)
 
     def _release(self, now: int) -> Command:
-        first = self._dice.choice((None, 0, 1))
-
-        def act(engine: Engine, told: Told) -> object:
-            has = told.held.places if told.held else {}
-            ranks = (first,) if first is not None and first in has else ()
-            return engine.release(OLGA, Release(project=told.project, name=str(told.id), ranks=ranks))
-
-        part = "" if first is None else f" rank {first} of"
-        return self._about_one(f"release{part}", now, lambda t: t.phase == "ACTIVE", act)
+        told = self._some([t for t in self._auditor.requests.values() if not t.deleted])
+        if told is None:
+            return self._look(now)
+        held, rank = told.held, self._dice.choice((None, 0, 1))
+        ranks: tuple[int, ...] = ()
+        if held is not None and rank in held.places:
+            assert rank is not None, "no rank is None"
+            ranks = tuple(self._dice.choice((held.mates(rank), (rank,))))
+        command = Release(project=told.project, name=str(told.id), ranks=ranks)
+        refusal: type[DwsError] | None = None if told.phase == "ACTIVE" else FailedPrecondition
+        if refusal is None and held is not None and any(not {*held.mates(r)} <= {*ranks} for r in ranks):
+            refusal = InvalidArgument  # a slice is given back as a whole
+        return Command(
+            words=f"release {f'ranks {ranks} of ' if ranks else ''}'{told.name}' ({told.phase})",
+            act=lambda engine: engine.release(OLGA, command),
+            refusal=refusal,
+        )
 
     def _extend(self, now: int) -> Command:
         by_s = self._dice.choice((1, 60, 3_600, 100_000))
