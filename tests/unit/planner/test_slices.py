@@ -142,7 +142,7 @@ def test_a_slice_is_never_larger_than_its_pod() -> None:
     fleet = fleetfile.parse(TEXT.replace('topology = "16x16"', 'topology = "4x4"\npods = 2'))
     for accelerator, topology, count in (("v5e", "4x8", 1), ("v5litepod-32", "", 1), ("v5e", "", 32)):
         wanted = Alternative(accelerator=accelerator, count=count, topology=topology, duration_s=H)
-        with pytest.raises(InvalidArgument, match="no pod of this fleet serves '.*tpu-v5e 4x4"):
+        with pytest.raises(InvalidArgument, match=r"no pod of this fleet serves '.*tpu-v5e 4x4"):
             admission.check(Demand(alternatives=(wanted,)), fleet, PolicyOptions(), NOW)
         seen = build(fleet, queue=[a_request(1, wanted)])
         assert not plan(seen, PolicyOptions(), NOW).decisions
