@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from dws.cli import demand
+from dws.wire import native_v1 as wire
 from tests.cli.stub import PROJECT, REQUESTS, Stub, a_quote, a_request, waiting
 
 Run = Callable[..., Result]
@@ -189,7 +191,7 @@ def test_a_slice_is_asked_for_by_topology_or_by_name(
 
 def test_another_slice_will_do_as_well(dws: Run, asking: Stub) -> None:
     """What --or says of a slice would be another machine, or not be understood."""
-    said = ("v5e:2 4x8 for 1h", "v5litepod-16 in z1", "3 x v5p-128", "2 x ct5lp-hightpu-4t 4x4")
+    said = ("v5e:2 4x8 for 1h", "v5litepod-16 in z1", "3 x v5p-128", "2 x ct5lp-hightpu-4t 4x4", "2 x v5e 4x4")
     done = dws("submit", *ASK, *(word for text in said for word in ("--or", text)))
     assert done.exit_code == 0, done.stderr
     assert asking.bodies(POST)[0]["alternatives"][1:] == [
@@ -197,7 +199,15 @@ def test_another_slice_will_do_as_well(dws: Run, asking: Stub) -> None:
         {"duration": "4h", "accelerators": "v5litepod-16:1", "locations": ["z1"]},
         {"duration": "4h", "accelerators": "v5p-128:3"},
         {"duration": "4h", "machine": "ct5lp-hightpu-4t", "count": 2, "topology": "4x4"},
+        {"duration": "4h", "accelerators": "v5e:2", "topology": "4x4"},
     ]
+    sent = [wire.Alternative(**a) for a in asking.bodies(POST)[0]["alternatives"]]
+    told = [demand.words(a) for a in sent]
+    assert told[1:] == [
+        "2 x v5e 4x8 for 1h", "v5litepod-16 for 4h in z1", "3 x v5p-128 for 4h",
+        "2 x ct5lp-hightpu-4t 4x4 for 4h", "2 x v5e 4x4 for 4h",
+    ]  # fmt: skip
+    assert [demand.parse_alternative(text, duration="") for text in told] == sent
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The sessions shown in the README and in the tutorial, typed into a real server."""
+"""The sessions shown in the README, in the tutorial and in how-tos, typed into a real server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ import pytest
 from tests.e2e.server import Server
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial" / "first-run.md"]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "tutorial" / "first-run.md",
+    ROOT / "docs" / "how-to" / "tpu-slices.md",
+]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_TYPED = ("dws serve", "make ", ". ")
 
@@ -62,7 +66,8 @@ def follow(command: str, shown: list[str], environment: dict[str, str]) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"{command}: {done.stdout}"
+    is_refused = any(line.startswith("dws: ") for line in shown)
+    assert (done.returncode != 0) == is_refused, f"{command}: {done.stdout}"
     said = iter([plain(line) for line in done.stdout.splitlines()])
     for line in shown:
         assert line in said, f"{command}: does not say\n  {line}\nbut\n{done.stdout}"

@@ -13,10 +13,14 @@ import structlog
 from click.testing import CliRunner, Result
 
 from dws.backends.simulated.backend import SimulatedBackend
+from dws.backends.simulated.faults import Faults
 from dws.bootstrap import Settings, open_system
 from dws.cli.main import cli
-from dws.engine.ports import Delivery, Order
+from dws.declared import fleetfile
+from dws.engine.ports import Delivery, FactKind, Order
+from dws.model.demand import Alternative
 from tests.api.served import MONDAY_9, Served, serving
+from tests.scenarios.world import H, World
 
 FLEET = """
 currency = "USD"
@@ -223,6 +227,37 @@ def test_g_a_slice_is_given_back_as_a_whole(dws: Door) -> None:
     assert (dws.state("two"), dws.hosts("two")) == ("ACTIVE", before[:4])
     dws("submit --tpu v5e --topology 4x4 --for 1h --name next")
     assert dws.state("next") == "ACTIVE"
+
+
+@pytest.mark.parametrize("is_lost_last", [False, True])
+def test_g_a_slice_that_is_given_back_comes_free_at_once(is_lost_last: bool) -> None:
+    """Half a slice would be given to others while the rest is still being taken down, or be held for ever when
+    its last host is lost meanwhile."""
+    backend = SimulatedBackend(faults=Faults(release_s=600))
+    world = World(fleetfile.parse(FLEET), backend=backend)
+    two = Alternative(accelerator="v5e", topology="4x4", count=2, duration_s=4 * H)
+    world.submit("two", alternatives=(two,))
+    hosts = world.hosts_of("two")
+    world.release("two", ranks=(4, 5, 6, 7))
+    key = f"{world.request('two').id}-1"
+
+    def gone(*ranks: int) -> None:
+        for rank in ranks:
+            backend.say(FactKind.GONE, key, rank)
+        world.advance(seconds=1)
+
+    if is_lost_last:
+        gone(5, 6, 7)
+        assert world.booked_hosts() == 8
+        world.hosts("DOWN", hosts[4])
+        assert world.booked_hosts() == 4 + 1, "four that run, and the outage"
+    else:
+        world.hosts("DOWN", hosts[4])
+        gone(5, 6)
+        assert world.booked_hosts() == 8
+        gone(7)
+        assert world.booked_hosts() == 4 + 1
+    world.check()
 
 
 # --- the order of placement ---------------------------------------------------------------------

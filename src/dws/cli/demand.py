@@ -122,7 +122,7 @@ def parse_alternative(text: str, *, duration: str) -> Alternative:
     if match is None or what is None:
         raise click.UsageError(
             f"--or '{text}' is not understood; write for example {OR_EXAMPLE}, '2 x a3-highgpu-8g for 4h' or "
-            "'v5e:1 4x8'"
+            "'2 x v5e 4x8'"
         )
     said = match["duration"] or duration
     if said:
@@ -140,7 +140,7 @@ def _what_of_sentence(match: re.Match[str]) -> What | None:
     what, topology, count = match["what"], match["topology"] or "", match["count"]
     if match["accelerators"]:
         return What(accelerators=match["accelerators"], machine="", count=0, topology=topology)
-    if tpus.is_slice_name(what):
+    if tpus.is_slice_name(what) or (count and topology and tpus.is_generation(what)):
         return What(accelerators=f"{what}:{count or 1}", machine="", count=0, topology=topology)
     return What(accelerators="", machine=what, count=int(count), topology=topology) if count else None
 
@@ -170,8 +170,12 @@ def amended(request: Request, wish: Wish) -> list[Alternative]:
 
 def words(alternative: Alternative) -> str:
     """An alternative as a sentence that `--or` would read again."""
-    what = alternative.accelerators or f"{alternative.count} x {alternative.machine}"
-    text = f"{what} {alternative.topology}" if alternative.topology else what
+    if not alternative.accelerators:
+        text = f"{alternative.count} x {alternative.machine}"
+    else:
+        text = tpus.words(alternative.accelerators, alternative.topology)
+    if alternative.topology:
+        text += f" {alternative.topology}"
     if alternative.duration:
         text += f" for {format_duration(parse_duration(alternative.duration))}"
     if alternative.locations:

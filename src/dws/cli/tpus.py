@@ -57,6 +57,27 @@ def is_slice_name(name: str) -> bool:
     return tpu.named(name) is not None
 
 
+def is_generation(name: str) -> bool:
+    """True for `v5e`, or another name of its chips."""
+    from dws.model import catalog, tpu
+
+    return tpu.generation_of(catalog.canonical_accelerator(name) or name) is not None
+
+
+def words(accelerators: str, topology: str) -> str:
+    """`v5e:2` as people say it of slices: `2 x v5e`; what is no slice as it is."""
+    from dws.model.errors import InvalidArgument
+
+    name, _, count = accelerators.partition(":")
+    try:
+        named = is_slice_name(name)
+    except InvalidArgument:
+        return accelerators
+    if named and count in ("", "1"):
+        return name
+    return f"{count or 1} x {name}" if named or topology else accelerators
+
+
 def complete_topology(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """The legal topologies of what is asked for so far, or of any TPU."""
     from dws.model import tpu

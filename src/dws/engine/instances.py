@@ -11,6 +11,7 @@ and one that changes nothing writes nothing.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -211,10 +212,15 @@ def released(w: Write, request: CapacityRequest, ranks: set[int]) -> CapacityReq
     event = ev.InstancesReleased(attempt=grant.attempt, ranks=tuple(i.rank for i in gone))
     request = w.apply(request, event)
     pool = w.books.fleet.pool(grant.pool)
-    together = [granted(request).slice_mates(i.rank) for i in gone]  # a slice is free as a whole
-    free = [i for mates in together if not any(m.is_held for m in mates) for i in mates]
-    ledger.give_back(w, grant.booking, {u for i in free for u in pool.units_at(i.unit, i.slots)})
+    ledger.give_back(w, grant.booking, _free_with(request, pool, gone))
     return _return_if_empty(w, request)
+
+
+def _free_with(request: CapacityRequest, pool: Pool, gone: Iterable[Instance]) -> set[int]:
+    """The units that are free now that these instances are gone: a slice is free as a whole."""
+    together = [granted(request).slice_mates(i.rank) for i in gone]
+    free = [i for mates in together if not any(m.is_held for m in mates) for i in mates]
+    return {u for i in free for u in pool.units_at(i.unit, i.slots)}
 
 
 def _return_if_empty(w: Write, request: CapacityRequest) -> CapacityRequest:
@@ -258,7 +264,8 @@ def lost(
     is_running = was is RequestState.ACTIVE and instance.state is not InstanceState.RELEASING
     wants_spare = is_running and may_replace and request.on_host_loss is HostLossPolicy.REPLACE
     is_replaced = wants_spare and not grant.is_torn_by_loss and _replace(w, request, instance)
-    ledger.give_back(w, grant.booking, set(pool.units_at(instance.unit, instance.slots)))
+    gone = set(pool.units_at(instance.unit, instance.slots))
+    ledger.give_back(w, grant.booking, gone | _free_with(request, pool, [instance]))
     orphans.give_back(
         w,
         backend=pool.backend,
