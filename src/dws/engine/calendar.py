@@ -13,9 +13,9 @@ from dws.model.request import CapacityRequest
 from dws.model.reservation import AtEnd, Reservation
 from dws.model.time import FOREVER, Span
 from dws.model.topology import Pool
+from dws.planner import slices
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Reason
-from dws.planner.windows import cost_micros
 
 STEPS_MAX = 5_000
 _KINDS = {
@@ -59,11 +59,11 @@ def _view(
     booking = books.bookings.get(reservation.booking or 0)
     pool = next((p for p in books.fleet.pools if p.name == reservation.pool), None)
     held = sum(len(i.slots) or 1 for r in running if r.grant for i in r.grant.instances if i.is_held)
-    used = -(-held // pool.piece_held(reservation.shape).units) if booking and pool else held
+    used = -(-held // slices.units_each(reservation, pool)) if booking and pool else held
     hosts = pool.hosts_of(booking.units) if booking and pool else ()
     price = 0
     if pool is not None and not reservation.is_open_ended:
-        price = cost_micros(pool, reservation.shape, reservation.count, reservation.window)
+        price = slices.cost_micros(reservation, pool)
     return ReservationView(
         reservation=reservation,
         in_use=used,

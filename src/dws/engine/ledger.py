@@ -17,6 +17,7 @@ from dws.model.names import BookingId, ReservationId
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER, Span
 from dws.model.topology import Pool
+from dws.planner import slices
 from dws.planner.plan import Placement
 
 
@@ -201,9 +202,12 @@ def outage_of(w: Write, pool: str, host: int) -> Booking | None:
 
 def openly_lacking(books: Books, pool: str, cell: int) -> int:
     """How many units of a cell are booked, openly, that are not there: what degraded reservations lack."""
-    each = books.fleet.pool(pool).piece_held
+    where = books.fleet.pool(pool)
     return sum(
-        max(r.short * each(r.shape).units, sum(p.count for p in b.parts if p.cell == cell and _is_due(b, p)))
+        max(
+            r.short * slices.units_each(r, where),
+            sum(p.count for p in b.parts if p.cell == cell and _is_due(b, p)),
+        )
         for r in books.reservations.values()
         if r.pool == pool and (b := books.bookings.get(r.booking or BookingId(0))) is not None
         if any(p.cell == cell for p in b.parts)

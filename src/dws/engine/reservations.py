@@ -135,6 +135,7 @@ def _propose(
         shape=option.shape,
         count=option.count,
         within=option.within,
+        topology=option.topology,
         created_at=w.now,
         terms=command.terms,
         description=command.description,

@@ -22,6 +22,7 @@ from dws.model.names import BookingId
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation, ReservationState
 from dws.model.topology import Fleet
+from dws.planner import slices
 
 PAGE: Final = 500
 Row = CapacityRequest | Reservation
@@ -93,9 +94,8 @@ def _peaks_within_capacity(
     for pool_name, cell in sorted(used):
         size = fleet.pool(pool_name).cells[cell].size
         peak = reader.peak(pool_name, cell, start, ends)
-        piece_held = fleet.pool(pool_name).piece_held
         lacking = sum(
-            reservations[b.owner].short * piece_held(reservations[b.owner].shape).units
+            reservations[b.owner].short * slices.units_each(reservations[b.owner], fleet.pool(pool_name))
             for b in bookings
             if b.owner_kind is OwnerKind.RESERVATION and b.pool == pool_name and b.owner in reservations
         )
@@ -152,7 +152,7 @@ def _reservations_agree(
 
 
 def _units_of(fleet: Fleet, reservation: Reservation) -> int:
-    return reservation.count * fleet.pool(reservation.pool).piece_held(reservation.shape).units
+    return reservation.count * slices.units_each(reservation, fleet.pool(reservation.pool))
 
 
 def _fold(reader: Reader) -> tuple[int, dict[int, Row | str]]:

@@ -13,14 +13,16 @@ from dws.model import events as ev
 from dws.model.booking import Booking, Part, Stage
 from dws.model.demand import Alternative
 from dws.model.errors import FailedPrecondition, NoRoom
-from dws.model.evolve import evolve
 from dws.model.names import RequestId
 from dws.model.request import CapacityRequest, EndReason, RequestState
 from dws.model.reservation import Reservation, ReservationState
 from dws.model.time import Span, in_words
 from dws.model.topology import Pool
 from dws.model.work import WorkItem, WorkKind
+from dws.planner import slices
 from dws.planner import windows as search
+from dws.planner.calendar import PoolCalendar
+from dws.planner.hold import Hold
 from dws.planner.plan import Bind, Reason, WindowOption
 
 
@@ -79,14 +81,12 @@ def place_anew(w: Write, reservation: Reservation, window: Span, count: int) -> 
     inside is in the way."""
     if reservation.state.is_open:
         return _place_open(w, reservation, window, count)
-    alternative = Alternative(
-        count=count,
-        duration_s=window.length_s,
-        shape=reservation.shape,
-        locations=(reservation.zone,),
-        within=reservation.within,
-    )
+    alternative = slices.as_reserved(reservation, _pool(w, reservation), count, window.length_s)
     return place(w, alternative, window, instead_of=occupancy.booking_of(w, reservation))
+
+
+def _pool(w: Write, reservation: Reservation) -> Pool:
+    return w.books.fleet.pool(reservation.pool)
 
 
 def _no_room(
@@ -129,10 +129,6 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
         )
     calendar = w.books.snapshot().calendars[booking.pool]
     calendar.remove(booking)
-    each = calendar.pool.piece_held(reservation.shape).units
-    cells = [g for g in calendar.pool.groups(reservation.within) if {p.cell for p in booking.parts} <= set(g)]
-    group = cells[0] if cells else tuple(range(len(calendar.pool.cells)))
-    free = {c: calendar.least_free_in(c, w.now, window.end) for c in group}
     had = _by_cell(booking.parts)
     end = booking.span.end
     if any(calendar.least_free_in(c, end, window.end) < n for c, n in had.items() if end < window.end):
@@ -145,14 +141,16 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
             facts={"until": until},
         )
         raise _no_room(reason, 0)
-    parts = _resized(reservation, booking, children, free, count, calendar.pool)
+    parts = _resized(reservation, booking, children, calendar, Span(w.now, window.end), count)
+    each = slices.units_each(reservation, calendar.pool)
     if count * each > booking.count or window.end > booking.span.end:
-        _keep_to_the_share(w, booking, Span(w.now, window.end), count, each)
+        _keep_to_the_share(w, reservation, booking, Span(w.now, window.end), count)
     return WindowOption(
         pool=booking.pool,
         zone=reservation.zone,
         shape=reservation.shape,
         count=count,
+        topology=reservation.topology,
         within=reservation.within,
         window=window,
         parts=parts,
@@ -161,14 +159,19 @@ def _place_open(w: Write, reservation: Reservation, window: Span, count: int) ->
     )
 
 
-def _keep_to_the_share(w: Write, booking: Booking, window: Span, count: int, each: int) -> None:
+def _keep_to_the_share(
+    w: Write, reservation: Reservation, booking: Booking, window: Span, count: int
+) -> None:
     """Raises NoRoom when reservations would take more of the pool than the policy lets them."""
-    room = search.share_left(w.books.snapshot(), w.policy, booking, window) // each
+    pool = _pool(w, reservation)
+    left = search.share_left(w.books.snapshot(), w.policy, booking, window)
+    room = left // slices.units_each(reservation, pool)
     if count > room:
+        what = slices.noun(reservation.shape, reservation.topology, pool)
         reason = Reason(
             code="CALENDAR_SHARE",
-            text="reservations leave {room} hosts of {pool} to this one until {until:time}, {count} were "
-            "asked for",
+            text=f"reservations leave {{room}} {what} of {{pool}} to this one until {{until:time}}, "
+            "{count} were asked for",
             facts={"room": room, "pool": booking.pool, "until": window.end, "count": count},
         )
         raise _no_room(reason, room)
@@ -185,64 +188,38 @@ def _resized(
     reservation: Reservation,
     booking: Booking,
     children: list[Booking],
-    free: dict[int, int],
+    calendar: PoolCalendar,
+    left: Span,
     count: int,
-    pool: Pool,
 ) -> tuple[Part, ...]:
-    """The booking's parts for another number of machines: what is used stays, what is new is drawn later."""
-    each, what = pool.piece_held(reservation.shape).units, pool.noun(reservation.shape)
-    more = count * each - booking.count
-    had = _by_cell(booking.parts)
+    """The booking's parts for another number of machines or slices: what is used stays, what is new is drawn
+    later. `calendar` is without the booking, `left` what is left of its window."""
+    pool, more = calendar.pool, count - reservation.count
+    what = slices.noun(reservation.shape, reservation.topology, pool)
+    hold = Hold.of(pool, reservation, booking)
     if more < 0:
-        used = {u for b in children for u in b.units}
-        return _smaller(reservation, booking, used, -more, each, what)
-    parts = list(booking.parts)
-    room_for = {c: max(0, n - had.get(c, 0)) // each for c, n in free.items()}
-    spare = sum(room_for.values())
-    if spare * each < more:
+        unused = hold.shrink(-more, frozenset(u for b in children for u in b.units))
+        if unused < -more:
+            raise FailedPrecondition(
+                f"count: {reservation.count - unused} of its {reservation.count} {what} are in use; release "
+                "what runs there first",
+                field="count",
+            )
+        return hold.parts()
+    calendar.take(left.start, left.end, tuple(Part(cell=c, count=n) for c, n in hold.booked.items()))
+    cells = [cell for run in hold.runs for cell in run]
+    free = dict(zip(cells, calendar.free_during(left.start, left.end, cells), strict=True))
+    units = [free.get(cell, 0) for cell in range(len(pool.cells))]
+    spare = pool.pieces_in(cells, units, hold.piece) // hold.each
+    if spare < more:
         reason = Reason(
             code="NO_ROOM",
             text=f"{{spare}} more {what} of {{pool}} are free until its end, {{more}} more were asked for",
-            facts={"spare": spare, "more": more // each, "pool": booking.pool},
+            facts={"spare": spare, "more": more, "pool": booking.pool},
         )
-        raise _no_room(reason, booking.count // each + spare)
-    for cell, room in room_for.items():
-        taken = min(more, room * each)
-        if taken:
-            parts.append(Part(cell=cell, count=taken))
-            more -= taken
-    return tuple(parts)
-
-
-def _smaller(
-    reservation: Reservation, booking: Booking, used: set[int], fewer: int, each: int, what: str
-) -> tuple[Part, ...]:
-    """Without `fewer` units, in whole machines of `each` so many: first those it still lacks, then unused
-    ones, the last first."""
-    unused: list[int] = []
-    for cell in sorted({p.cell for p in booking.parts}, reverse=True):
-        own = [u for p in booking.parts if p.cell == cell for u in p.units if u not in used]
-        unused += sorted(own, reverse=True)[: len(own) // each * each]
-    lacking = sum(p.count for p in booking.parts if not p.units)
-    if lacking + len(unused) < fewer:
-        busy = reservation.count - (lacking + len(unused)) // each
-        raise FailedPrecondition(
-            f"count: {busy} of its {reservation.count} {what} are in use; release what runs there first",
-            field="count",
-        )
-    parts: list[Part] = []
-    for part in booking.parts:
-        dropped = min(fewer, part.count) if not part.units else 0
-        fewer -= dropped
-        parts.append(evolve(part, count=part.count - dropped))
-    gone = set(unused[:fewer])
-    kept = (
-        evolve(p, units=tuple(u for u in p.units if u not in gone), count=len(set(p.units) - gone))
-        if p.units
-        else p
-        for p in parts
-    )
-    return tuple(p for p in kept if p.count)
+        raise _no_room(reason, reservation.count + spare)
+    new = calendar.choose(cells, more * hold.each, left.start, left.end, hold.piece) if more else ()
+    return (*booking.parts, *new)
 
 
 def move(w: Write, before: Reservation, after: Reservation, option: WindowOption) -> None:
@@ -280,6 +257,8 @@ def bind(w: Write, decision: Bind) -> None:
     reservation = w.books.reservations[decision.reservation]
     booking = occupancy.booking_of(w, reservation)
     new = {u for p in decision.parts for u in p.units} - set(booking.units)
+    gone = set(booking.units) - {u for p in decision.parts for u in p.units}
+    occupancy.meter(w, reservation, booking, gone)
     moved = decision.parts != booking.parts
     if moved or reservation.state.is_open:
         stage = Stage.LIVE if reservation.state.is_open else None

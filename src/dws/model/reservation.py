@@ -100,7 +100,8 @@ class Reservation:
     """One reservation, everything known about it.
 
     `window` is when its capacity is its own. `pool`, `zone` and `shape` say where it is booked, `count` how
-    many hosts, all within one domain of level `within`. `short` of them it lacks (it is DEGRADED while that
+    many hosts, or slices where it has a `topology`, all within one domain of level `within`. `short` of them
+    it lacks (it is DEGRADED while that
     is not 0). `lock_at` is when it can no longer be changed, `approve_by` when an approval would come too
     late. `cancel_until` is the last instant of a free cancellation; 0 is never. `time_zone` is the zone its
     owner thinks in. `sequence` counts its changes, for calendar programs. `opened_at` is when all its hosts
@@ -121,6 +122,7 @@ class Reservation:
     created_at: int
     version: int = 1
     within: str | None = None
+    topology: str = ""
     terms: Terms = DEFAULT_TERMS
     description: str = ""
     labels: dict[str, str] = field(default_factory=dict)

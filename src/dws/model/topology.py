@@ -220,6 +220,10 @@ class Pool:
         domains = self.domains_by_cell(piece.level) if piece.level else ()
         return piece.in_cells([units[c] for c in group], [domains[c] for c in group] if domains else ())
 
+    def runs(self, cells: Sequence[int], span: int) -> list[tuple[int, ...]]:
+        """The aligned runs of `span` cells of a group, in order; cells left over at its end make none."""
+        return [tuple(cells[i : i + span]) for i in range(0, len(cells) - span + 1, span)]
+
     def domains_by_cell(self, level: str) -> tuple[int, ...]:
         """For each cell the number of its domain of a level, -1 for none; raises like `groups`."""
         self.groups(level)

@@ -187,6 +187,7 @@ def _read(text: str) -> Topology:
     return Topology(tuple(int(p) for p in parts))
 
 
+@lru_cache
 def topology(generation: Generation, text: str) -> Topology:
     """The topology of a slice. Raises InvalidArgument with the legal ones of that size, or of the nearest."""
     asked = _read(text)

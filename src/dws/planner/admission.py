@@ -60,15 +60,16 @@ def check_inside(
     for index, alternative in enumerate(demand.alternatives):
         where = f"alternatives[{index}]." if len(demand.alternatives) > 1 else ""
         _size(alternative, _known(alternative, fleet, where), options, where)
-    inside = candidates_inside(demand, fleet, booking, reservation.shape)
-    each = fleet.pool(booking.pool).piece_held(reservation.shape).units
+    inside = candidates_inside(demand, fleet, booking, reservation)
+    each = slices.units_each(reservation, fleet.pool(booking.pool))
     if not inside:
+        held = f"{reservation.topology} slices" if reservation.topology else reservation.shape
         raise InvalidArgument(
-            f"reservation: '{reservation.name}' holds {reservation.count} x {reservation.shape} in "
+            f"reservation: '{reservation.name}' holds {reservation.count} x {held} in "
             f"{reservation.zone}, which is not what is asked for",
             field="reservation",
         )
-    if not any(c.could_ever_fit or c.count > reservation.count * (each // c.piece.units) for c in inside):
+    if not any(c.could_ever_fit or c.units > reservation.count * each for c in inside):
         longest = max(0, reservation.window.length_s - inside[0].pool.overheads.total_s)
         raise NeverFits(
             f"duration: a run in reservation '{reservation.name}' lasts at most {longest} s, from its start "
@@ -80,9 +81,10 @@ def check_inside(
     if all(c.units > limit * each for c in inside):
         least = min(inside, key=lambda c: c.units)
         what = "hosts" if least.shape == reservation.shape else f"{least.shape} machines"
+        what = f"{least.topology} slices" if least.topology is not None else what
         raise NeverFits(
-            f"count: needs {least.count} {what}; in reservation '{reservation.name}' a "
-            f"request of project '{project}' may have {limit * each // least.piece.units}",
+            f"count: needs {least.number} {what}; in reservation '{reservation.name}' a "
+            f"request of project '{project}' may have {least.number_of(limit * each // least.piece.units)}",
             field="count",
         )
     too_long = [c for c in inside if c.duration_s > terms.request_run_max_s]

@@ -3,7 +3,8 @@
 A reservation is booked by count. At its start its hosts are drawn; what cannot be drawn yet stays in the
 booking by count, so nobody else is promised it, and is drawn as soon as a host is free. A reservation that
 lost capacity before its start is put elsewhere in its pool, never at another time; where there is no room
-it is short, openly, until there is. Promises to requests make room for it, as recorded moves.
+it is short, openly, until there is. Promises to requests make room for it, as recorded moves. A slice that
+lost a host is replaced as a whole, as soon as nothing runs on what is left of it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from typing import TYPE_CHECKING
 
 from dws.model.booking import Booking, Part, Stage
 from dws.model.evolve import evolve
+from dws.planner import drawing, slices
 from dws.planner.calendar import PoolCalendar
+from dws.planner.drawing import Idle
+from dws.planner.hold import Hold
 from dws.planner.plan import Bind
-from dws.planner.snapshot import FleetSnapshot
+from dws.planner.snapshot import FleetSnapshot, inside_of, units_in_use
 
 if TYPE_CHECKING:
     from dws.planner.backfill import Pass
@@ -36,17 +40,23 @@ def collect(state: Pass) -> None:
         booking = state.snapshot.bookings.get(reservation.booking or 0)
         if booking is None or not reservation.state.is_open:
             continue
-        if not _undrawn(booking.parts) and not reservation.short:
+        if all(p.units for p in booking.parts) and not reservation.short:
             continue
         calendar = state.calendar(booking.pool)
         calendar.remove(booking)
-        piece = calendar.pool.piece_held(reservation.shape)
-        parts = _drawn(state, calendar, booking, reservation.within, piece.units)
-        calendar.add(evolve(booking, parts=parts, stage=Stage.LIVE))
+        hold = Hold.of(calendar.pool, reservation, booking)
+        since = state.now if booking.stage is Stage.LIVE or state.now > booking.span.start else 0
+        idle = Idle(calendar, state.now, booking.span.end, state.doubted(booking.pool))
+        drawing.in_place(hold, idle, since)
+        drawing.elsewhere(hold, idle, state.now, units_in_use(state.snapshot, booking))
+        parts, short = hold.parts(), hold.short()
+        bound = evolve(booking, parts=parts, stage=Stage.LIVE)
+        calendar.add(bound)
         state.forget_idle()
-        short = -(-_undrawn(parts) // piece.units)
+        if set(booking.units) - set(bound.units):  # what lies inside may not start on what was given up
+            state.calendar(inside_of(booking)).set_inside(bound)
         if parts != booking.parts or short != reservation.short or booking.stage is not Stage.LIVE:
-            what = calendar.pool.noun(reservation.shape)
+            what = slices.noun(reservation.shape, reservation.topology, calendar.pool)
             lacking = f"{short} of {reservation.count} {what} of pool {booking.pool} are not there"
             cause = lacking if short else ""
             state.decisions.append(
@@ -60,62 +70,6 @@ def collect(state: Pass) -> None:
             )
 
 
-def _undrawn(parts: tuple[Part, ...]) -> int:
-    return sum(p.count for p in parts if not p.units)
-
-
-def _drawn(
-    state: Pass, calendar: PoolCalendar, booking: Booking, within: str | None, each: int
-) -> tuple[Part, ...]:
-    """The booking's parts with as many pieces of `each` units drawn as are idle: in their own cells first,
-    then in others that are free to its end. `calendar` is without the booking."""
-    since = state.now if booking.stage is Stage.LIVE or state.now > booking.span.start else 0
-    parts = [p for p in booking.parts if p.units]
-    taken = {u for p in parts for u in p.units}
-    left: list[tuple[int, int]] = []
-    for part in (p for p in booking.parts if not p.units):
-        free = calendar.free_to(part.cell, state.now, booking.span.end)
-        idle = [u for u in free if u not in taken]
-        units = _first(idle, _whole(min(part.count, len(idle)), each), state.doubted(booking.pool))
-        taken.update(units)
-        parts += _parts(part.cell, units, since)
-        left.append((part.cell, part.count - len(units)))
-    for cell, missing in left:
-        for other in _others(calendar, cell, within):
-            if not missing:
-                break
-            room = calendar.least_free_in(other, state.now, booking.span.end)
-            room -= sum(p.count for p in parts if p.cell == other)
-            free = calendar.free_to(other, state.now, booking.span.end)
-            idle = [u for u in free if u not in taken]
-            count = _whole(min(missing, max(0, room), len(idle)), each)
-            units = _first(idle, count, state.doubted(booking.pool))
-            taken.update(units)
-            parts += _parts(other, units, state.now)
-            missing -= len(units)
-        if missing:
-            parts.append(Part(cell=cell, count=missing))
-    return tuple(parts)
-
-
-def _whole(units: int, each: int) -> int:
-    """So many units, rounded down to whole pieces."""
-    return units // each * each
-
-
-def _first(idle: list[int], count: int, doubted: frozenset[int]) -> tuple[int, ...]:
-    return tuple(sorted(sorted(idle, key=lambda u: (u in doubted, u))[:count]))
-
-
-def _parts(cell: int, units: tuple[int, ...], since: int) -> list[Part]:
-    return [Part(cell=cell, count=len(units), units=units, since=since)] if units else []
-
-
-def _others(calendar: PoolCalendar, cell: int, within: str | None) -> list[int]:
-    """Other cells of the same domain of level `within`."""
-    return [c for g in calendar.pool.groups(within) if cell in g for c in g if c != cell]
-
-
 def rebook(state: Pass, calendar: PoolCalendar, bookings: list[Booking], cause: str) -> None:
     """Reservations ahead are taken in the order they were made; each must fit beside those before it, stays
     where it is if it does, and is put elsewhere, or found short, if not. Promises have been lifted."""
@@ -124,14 +78,14 @@ def rebook(state: Pass, calendar: PoolCalendar, bookings: list[Booking], cause: 
     for booking in bookings:
         reservation = state.snapshot.reservations[booking.owner]
         calendar.drop(booking)
-        piece = calendar.pool.piece_held(reservation.shape)
+        count, piece = slices.reserved(reservation, calendar.pool)
         lacking = _lacking(calendar, booking)
         parts = booking.parts
         if lacking:
             calendar.lift(booking)
             span = booking.span
             found = calendar.earliest(
-                reservation.count,
+                count,
                 span.length_s,
                 within=reservation.within,
                 after=span.start,
@@ -142,7 +96,7 @@ def rebook(state: Pass, calendar: PoolCalendar, bookings: list[Booking], cause: 
                 parts, lacking = found[1], ()
             calendar.take(span.start, span.end, parts)
             calendar.level(span.start, span.end, {p.cell for p in lacking})
-        short = sum(-(-p.count // piece.units) for p in lacking)
+        short = Hold.of(calendar.pool, reservation, evolve(booking, parts=parts)).without(lacking)
         if parts != booking.parts or short != reservation.short:
             state.decisions.append(
                 Bind(

@@ -78,6 +78,7 @@ class PoolCalendar:
         """The booking it lies inside is as `booking` now; everything is derived again."""
         self._inside = booking
         self._units = _units_by_cell(self.pool, booking)
+        self._unready = {u: h for u, h in self._unready.items() if u in booking.units}
         self._derive()
 
     def add(self, booking: Booking) -> None:
@@ -513,13 +514,12 @@ class PoolCalendar:
     ) -> int:
         first = kernels.row_at(self._times, self._rows, start)
         last = max(first + 1, int(np.searchsorted(self._times[: self._rows], limit)))
-        free = np.minimum.accumulate(self._free[first:last, list(cells)], axis=0).clip(0)
-        if piece != UNIT:
-            runs = len(cells) // piece.span
-            whole = free[:, : runs * piece.span].reshape(-1, runs, piece.span)
-            free = np.min(whole, axis=2) // piece.size
-        least = np.sum(free, axis=1)
-        enough = int(np.searchsorted(-least, -count, side="right"))
+        own, inner = np.array(cells, dtype=np.int64), self._inner_of(piece)
+        kind = piece.span, piece.size, piece.together, piece.at_most
+        least = np.minimum.accumulate(self._free[first:last, own].astype(np.int64), axis=0)
+        enough = bisect_left(
+            range(last - first), True, key=lambda row: kernels.pieces(least[row], own, inner, *kind) < count
+        )
         if enough == 0:
             return start
         return limit if first + enough == last else int(self._times[first + enough])
@@ -528,11 +528,21 @@ class PoolCalendar:
         self, cells: Sequence[int], count: int, start: int, end: int, piece: Piece = UNIT
     ) -> tuple[Part, ...]:
         """Which cells to take `count` pieces from that are free over [start, end)."""
-        free = np.array(self.free_during(start, end, cells), dtype=np.int64)
-        if piece == UNIT:
-            taken = kernels.choose(free, count).tolist()
-        else:
-            taken = kernels.choose_pieces(free, piece.span, piece.size, count).tolist()
+        own = np.array(cells, dtype=np.int64)
+        kind = piece.span, piece.size, piece.together, piece.at_most
+        with self._spared(start, end):
+            taken = kernels.pick(
+                self._times,
+                self._free,
+                self._rows,
+                start,
+                end,
+                own,
+                self.nothing_held(),
+                self._inner_of(piece),
+                *kind,
+                count,
+            ).tolist()
         return tuple(Part(cell=c, count=n) for c, n in zip(cells, taken, strict=True) if n)
 
     def free_during(self, start: int, end: int, cells: Sequence[int]) -> list[int]:

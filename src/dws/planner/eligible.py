@@ -12,6 +12,7 @@ from dws.model.demand import ANY_RESERVATION
 from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
+from dws.planner import slices
 from dws.planner.resolve import Candidate, candidates, candidates_inside
 from dws.planner.snapshot import FleetSnapshot
 
@@ -54,7 +55,7 @@ def _lent(
     for reservation in sorted(snapshot.reservations.values(), key=lambda r: (r.window.end, r.id)):
         booking = snapshot.bookings.get(reservation.booking or 0)
         if booking is not None and reservation.state.is_open:
-            inside = candidates_inside(request.demand, snapshot.fleet, booking, reservation.shape)
+            inside = candidates_inside(request.demand, snapshot.fleet, booking, reservation)
             found += [evolve(c, lent=True) for c in inside if c.length_s <= lend_idle_s]
     return found
 
@@ -81,13 +82,13 @@ def _inside(
     booking = snapshot.bookings.get(reservation.booking or 0)
     if allowed is None or booking is None:
         return ()
-    each = snapshot.fleet.pool(booking.pool).piece_held(reservation.shape).units
+    each = slices.units_each(reservation, snapshot.fleet.pool(booking.pool))
     limit = reservation.limit_of(request.project)
     used = in_use.get((reservation.id, request.project), 0)
     terms = reservation.terms
     return tuple(
         c
-        for c in candidates_inside(request.demand, snapshot.fleet, booking, reservation.shape)
+        for c in candidates_inside(request.demand, snapshot.fleet, booking, reservation)
         if c.units <= allowed * each
         and (not limit or c.units + used <= limit * each)
         and (not terms.request_hosts_max or c.units <= terms.request_hosts_max * each)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
+from dws.planner import slices
 from dws.planner.backfill import Pass
 from dws.planner.explain_shared import unit_noun
 from dws.planner.plan import Placement, Reason
@@ -30,11 +31,10 @@ def why_inside(shadow: Pass, request: CapacityRequest, placement: Placement | No
         return None
     booking = shadow.snapshot.bookings[reservation.booking or 0]
     pool = shadow.snapshot.fleet.pool(booking.pool)
-    piece = pool.piece_held(reservation.shape)
     facts: dict[str, int | str] = {
         "name": reservation.name,
         "free": shadow.idle(inside_of(booking), None).total,
-        "total": reservation.count * piece.units,
+        "total": reservation.count * slices.units_each(reservation, pool),
         "end": reservation.window.end,
     }
     if placement is None:
@@ -63,18 +63,19 @@ def _unusable(shadow: Pass, request: CapacityRequest, reservation: Reservation) 
             facts=facts,
         )
     booking = shadow.snapshot.bookings.get(reservation.booking or 0)
-    inside = booking and candidates_inside(request.demand, shadow.snapshot.fleet, booking, reservation.shape)
+    inside = booking and candidates_inside(request.demand, shadow.snapshot.fleet, booking, reservation)
     if booking is None or not inside:
+        held = f"{reservation.topology} slices" if reservation.topology else reservation.shape
         return Reason(
             code="RESERVATION_OTHER_KIND",
             text="reservation {name} holds {shape} in {zone}, which is not what is asked for",
-            facts={**facts, "shape": reservation.shape, "zone": reservation.zone},
+            facts={**facts, "shape": held, "zone": reservation.zone},
         )
     pool = shadow.snapshot.fleet.pool(booking.pool)
     used = shadow.in_use.get((reservation.id, request.project), 0)
     need = min(c.units for c in inside)
     limit = min(allowed, reservation.terms.request_hosts_max or allowed)
-    limit *= pool.piece_held(reservation.shape).units
+    limit *= slices.units_each(reservation, pool)
     if need > limit or (reservation.limit_of(request.project) and used):
         return Reason(
             code="SHARE_LIMIT",

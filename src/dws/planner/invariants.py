@@ -8,10 +8,12 @@ from dws.model.booking import Booking, OwnerKind, Part, Stage
 from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
+from dws.planner import slices
 from dws.planner.calendar import PoolCalendar
 from dws.planner.eligible import eligible
+from dws.planner.hold import Hold
 from dws.planner.plan import Bind, Book, Move, Placement, Plan, Start, Withdraw
-from dws.planner.snapshot import FleetSnapshot
+from dws.planner.snapshot import FleetSnapshot, inside_of, units_in_use
 
 
 def check(plan: Plan, snapshot: FleetSnapshot) -> None:
@@ -65,7 +67,7 @@ def _openly_lacking(plan: Plan, snapshot: FleetSnapshot) -> Counter[str]:
     told = {d.reservation: d.short for d in plan.decisions if isinstance(d, Bind)}
     lacking: Counter[str] = Counter()
     for number, reservation in snapshot.reservations.items():
-        each = snapshot.fleet.pool(reservation.pool).piece_held(reservation.shape).units
+        each = slices.units_each(reservation, snapshot.fleet.pool(reservation.pool))
         lacking[reservation.pool] += each * told.get(number, reservation.short)
     return lacking
 
@@ -101,12 +103,21 @@ def _hosts_are_bound(
     booking = snapshot.bookings[reservation.booking or 0]
     assert sum(p.count for p in decision.parts) == booking.count, "a reservation never shrinks by itself"
     drawn = {u for p in decision.parts for u in p.units}
-    assert set(booking.units) <= drawn, "what it has it keeps"
+    gone = set(booking.units) - drawn
+    assert not gone & units_in_use(snapshot, booking), "nothing is taken from under what runs in it"
+    pool = snapshot.fleet.pool(booking.pool)
+    hold = Hold.of(pool, reservation, evolve(booking, parts=decision.parts))
+    assert not gone or Hold.of(pool, reservation, booking).short(), "what is whole it keeps"
+    assert all(len({hold.booked[c] for c in run}) == 1 for run in hold.runs), "pieces are whole"
     new = drawn - set(booking.units)
     assert new <= free[booking.pool], "what a reservation draws is free"
-    free[booking.pool] -= new
+    free[booking.pool] = (free[booking.pool] - new) | gone
+    free[inside_of(booking)] -= gone
+    bound = evolve(booking, parts=decision.parts)
     calendars[booking.pool].remove(booking)
-    calendars[booking.pool].add(evolve(booking, parts=decision.parts))
+    calendars[booking.pool].add(bound)
+    if gone:
+        calendars[inside_of(booking)].set_inside(bound)
 
 
 def _units_are_free(placement: Placement, free: set[int]) -> None:

@@ -195,7 +195,8 @@ class Extension:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowOption:
-    """One window of a reservation that could be booked now, unchanged.
+    """One window of a reservation that could be booked now, unchanged: `count` machines of a shape, or slices
+    where there is a `topology`.
 
     `reason` says what speaks for it beside the others.
     """
@@ -209,6 +210,7 @@ class WindowOption:
     parts: tuple[Part, ...]
     cost_micros: int
     reason: Reason
+    topology: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dws.model.time import Span
 from dws.planner.backfill import Pass
 from dws.planner.options import DEFAULT_POLICY, PolicyOptions
 from dws.planner.plan import Bind, Decision, Placement, Reason, Start, Withdraw
-from dws.planner.snapshot import FleetSnapshot
+from dws.planner.snapshot import FleetSnapshot, inside_of, units_in_use
 
 
 def still_holds(
@@ -65,8 +65,14 @@ class Recheck:
         had = set(booking.units)
         if any(set(p.units) - had - set(calendar.idle_units(p.cell)) for p in decision.parts):
             return Reason(code="TAKEN", text="a host was taken in the meantime")
+        bound = evolve(booking, parts=decision.parts)
+        gone = had - set(bound.units)
+        if gone & units_in_use(self._state.snapshot, booking):
+            return Reason(code="IN_USE", text="work was started in the meantime on what is to be given up")
         calendar.remove(booking)
-        calendar.add(evolve(booking, parts=decision.parts))
+        calendar.add(bound)
+        if gone:
+            self._state.calendar(inside_of(booking)).set_inside(bound)
         return None
 
     def _fits(self, placement: Placement, request: CapacityRequest, *, starts: bool) -> Reason | None:

@@ -12,6 +12,7 @@ from dws.model.booking import Booking, calendar_name
 from dws.model.catalog import accelerator_names
 from dws.model.demand import UNTIL_END, Alternative, Demand
 from dws.model.piece import UNIT, Piece
+from dws.model.reservation import Reservation
 from dws.model.resources import MachineShape
 from dws.model.topology import HOST_LEVEL, Fleet, Pool
 from dws.model.tpu import Topology
@@ -64,6 +65,20 @@ class Candidate:
         return fits and self.count <= max(
             (self.pool.pieces_in(group, held, self.piece) for group in groups), default=0
         )
+
+    @property
+    def number(self) -> int:
+        """How many machines, or slices, it is."""
+        return self.number_of(self.count)
+
+    def number_of(self, pieces: int) -> int:
+        """How many machines, or slices, so many pieces come to."""
+        return pieces // max(1, self.topology.cubes) if self.topology is not None else pieces
+
+    @property
+    def noun(self) -> str:
+        """What several of these are called: hosts, machines of a name, or slices."""
+        return slices.noun(self.shape, self.topology, self.pool)
 
     @property
     def units(self) -> int:
@@ -169,11 +184,11 @@ def machines_needed(alternative: Alternative, pool: Pool) -> int:
 
 
 def candidates_inside(
-    demand: Demand, fleet: Fleet, booking: Booking, held: str
+    demand: Demand, fleet: Fleet, booking: Booking, reservation: Reservation
 ) -> tuple[Candidate, ...]:
     """Every alternative that could lie inside a reservation's booking, in order of preference. What is larger
-    than the machines it holds, which are of the shape `held`, is of another kind."""
-    pool = fleet.pool(booking.pool)
+    than each of the machines or slices that it holds is of another kind."""
+    pool, held = fleet.pool(booking.pool), reservation.shape
     overhead_s = pool.overheads.total_s
     found = []
     for index, alternative in enumerate(demand.alternatives):
@@ -182,7 +197,10 @@ def candidates_inside(
         if alternative.locations and pool not in fleet.pools_in(alternative.locations):
             continue
         count, piece = pieces_needed(alternative, pool, held)
-        if piece.span == 1 and piece.units > pool.piece_held(held).units:
+        topology = slices.in_pool(alternative, pool)
+        if topology is not None and not slices.fits_in(reservation, topology, pool):
+            continue
+        if topology is None and piece.units > slices.units_each(reservation, pool):
             continue
         until_end = alternative.duration_s == UNTIL_END
         duration_s = booking.span.length_s - overhead_s if until_end else alternative.duration_s
@@ -193,7 +211,7 @@ def candidates_inside(
                 count=count,
                 piece=piece,
                 shape=shape_for(alternative, pool, held).name,
-                topology=slices.in_pool(alternative, pool),
+                topology=topology,
                 duration_s=duration_s,
                 length_s=duration_s + overhead_s,
                 within=alternative.within,

@@ -17,6 +17,7 @@ from dws.model import catalog, tpu
 from dws.model.demand import Alternative
 from dws.model.errors import InvalidArgument
 from dws.model.piece import Piece
+from dws.model.reservation import Reservation
 from dws.model.resources import MachineShape
 from dws.model.topology import POD_LEVEL, Pool
 from dws.model.tpu import Generation, Topology
@@ -139,6 +140,8 @@ def _fitting(topology: Topology, pool: Pool) -> list[MachineShape]:
     per_host = pool.shape.accelerators
     if topology.chips > per_host and topology.chips % per_host:
         return []
+    if len(topology.sides) == 2 and topology.chips > pool.largest_group(POD_LEVEL) * pool.unit_weight:
+        return []  # two planes side by side are no larger one
     return [
         s
         for s in pool.shapes
@@ -186,6 +189,61 @@ def largest_free(
     most = max(pool.pieces_in(g, idle, piece_of(found[-1], pool)) for g in groups)
     whole = [t for t in tpu.topologies(generation) if 0 < t.cubes <= most]
     return next(t for t in whole if t.chips == whole[-1].chips)  # the most compact of that size
+
+
+def noun(shape: str, topology: Topology | str | None, pool: Pool) -> str:
+    """What several machines of a shape, or slices of a topology, are called in a pool."""
+    return f"{topology} slices" if topology else pool.noun(shape)
+
+
+# --- in reservations --------------------------------------------------------------------------
+
+
+def reserved(reservation: Reservation, pool: Pool) -> tuple[int, Piece]:
+    """How many pieces of which kind a reservation is booked as in its pool."""
+    if not reservation.topology:
+        return reservation.count, pool.piece_held(reservation.shape)
+    piece = piece_of(_topology_of(reservation, pool), pool)
+    return reservation.count * piece.together, piece
+
+
+def units_each(reservation: Reservation, pool: Pool) -> int:
+    """Units of each of the hosts, machines or slices that a reservation counts."""
+    count, piece = reserved(reservation, pool)
+    return count * piece.units // reservation.count
+
+
+def cost_micros(reservation: Reservation, pool: Pool) -> int:
+    """What a reservation costs over its window."""
+    units = reservation.count * units_each(reservation, pool)
+    return pool.price_micros_per_hour * pool.unit_weight * units * reservation.window.length_s // 3600
+
+
+def fits_in(reservation: Reservation, topology: Topology, pool: Pool) -> bool:
+    """True when a slice of a topology is always there in one of the reservation's slices, or hosts."""
+    if not reservation.topology:
+        return topology.chips <= pool.piece_held(reservation.shape).units * pool.unit_weight
+    return topology.chips <= _topology_of(reservation, pool).chips
+
+
+def as_reserved(reservation: Reservation, pool: Pool, count: int, duration_s: int) -> Alternative:
+    """The demand for so many of what a reservation is of, in the same place."""
+    is_named = not reservation.topology or catalog.shape(reservation.shape) is not None
+    return Alternative(
+        count=count,
+        duration_s=duration_s,
+        shape=reservation.shape if is_named else "",
+        accelerator="" if is_named else pool.shape.accelerator,
+        locations=(reservation.zone,),
+        within=reservation.within,
+        topology=reservation.topology,
+    )
+
+
+def _topology_of(reservation: Reservation, pool: Pool) -> Topology:
+    generation = tpu.generation_of(pool.shape.accelerator)
+    assert generation is not None, f"pool {pool.name} serves {reservation.topology}"
+    return tpu.topology(generation, reservation.topology)
 
 
 def _accelerator_of(shape: str) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dws.model.booking import Booking, OwnerKind, calendar_name
+from dws.model.booking import Booking, OwnerKind, Stage, calendar_name
 from dws.model.demand import Alternative
 from dws.model.request import CapacityRequest
 from dws.model.reservation import Reservation
@@ -84,6 +84,12 @@ def unready(hosts: Mapping[tuple[str, int], HostStatus], pool: Pool) -> dict[int
         if name == pool.name and status.state is not HostState.READY
         for unit in pool.units_of(host)
     }
+
+
+def units_in_use(snapshot: FleetSnapshot, booking: Booking) -> frozenset[int]:
+    """The units of a reservation's booking on which something runs."""
+    inside = (b for b in snapshot.bookings.values() if b.parent == booking.id)
+    return frozenset(u for b in inside if b.stage is Stage.LIVE for u in b.units)
 
 
 def inside_of(booking: Booking) -> str:

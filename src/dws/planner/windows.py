@@ -12,10 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from dws.model.booking import Booking, OwnerKind, Part
 from dws.model.demand import Alternative, Demand
-from dws.model.errors import InvalidArgument
 from dws.model.time import Span
 from dws.model.topology import Pool
-from dws.planner import slices
 from dws.planner.calendar import PoolCalendar
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Advice, Reason, WindowOption, ZoneLoss
@@ -125,12 +123,14 @@ class Ground:
         return Span(start, best), parts
 
     def most_free(self, span: Span) -> int:
-        """How many pieces of one domain of the wanted level are free for the window, within the share."""
+        """How many machines or slices of one domain of the wanted level are free for the window, within the
+        share."""
         piece, cells = self.candidate.piece, range(len(self.pool.cells))
         units = self.calendar.free_during(span.start, span.end, cells)
         groups = self.pool.groups(self.candidate.within)
         free = max((self.pool.pieces_in(g, units, piece) for g in groups), default=0)
-        return max(0, min(free, (self.limit - self._reserved(span)) // piece.units))
+        within_share = (self.limit - self._reserved(span)) // piece.units
+        return max(0, self.candidate.number_of(min(free, within_share)))
 
     def _reserved(self, span: Span) -> int:
         """The most units that other reservations have at one instant of a window."""
@@ -167,7 +167,6 @@ def grounds(
     instead_of: Booking | None = None,
 ) -> list[Ground]:
     """A ground for each pool that is of the kind asked for and large enough, in fleet order."""
-    _refuse_slices(alternative, snapshot)
     closed = {z.name for z in snapshot.fleet.zones if z.unavailable}
     found = []
     for candidate in candidates(Demand(alternatives=(alternative,)), snapshot.fleet):
@@ -180,15 +179,6 @@ def grounds(
         others, limit = _reserved_beside(snapshot, options, pool, instead_of)
         found.append(Ground(candidate=candidate, calendar=calendar, others=others, limit=limit))
     return found
-
-
-def _refuse_slices(alternative: Alternative, snapshot: FleetSnapshot) -> None:
-    """Hosts of a reservation are drawn one by one, so it cannot keep those of a slice together yet."""
-    if any(slices.in_pool(alternative, pool) for pool in snapshot.fleet.pools):
-        raise InvalidArgument(
-            "accelerators: TPU slices cannot be reserved yet; ask for them with a request",
-            field="accelerators",
-        )
 
 
 def share_left(
@@ -277,29 +267,24 @@ def _option(
         pool=candidate.pool.name,
         zone=candidate.pool.zone,
         shape=candidate.shape,
-        count=candidate.count,
+        count=candidate.number,
+        topology=str(candidate.topology or ""),
         within=candidate.within,
         window=span,
         parts=parts,
-        cost_micros=cost_micros(candidate.pool, candidate.shape, candidate.count, span),
+        cost_micros=candidate.cost_micros_of(span.length_s),
         reason=Reason(
             code="FITS", text=text, facts={"length": span.length_s, "end": span.end}
         ),
     )
 
 
-def cost_micros(pool: Pool, shape: str, count: int, span: Span) -> int:
-    """What a reservation of so many machines of a shape costs over its window."""
-    each = pool.price_micros_per_hour * max(1, pool.shape_named(shape).accelerators)
-    return each * count * span.length_s // 3600
-
-
 def _why_none(
     snapshot: FleetSnapshot, candidate: Candidate, ground: Ground | None, search: Search
 ) -> Reason:
     pool = candidate.pool
-    what, total = pool.noun(candidate.shape), _most(candidate, None)
-    facts: dict[str, int | str] = {"pool": pool.name, "need": candidate.count, "total": total}
+    what, total = candidate.noun, _most(candidate, None)
+    facts: dict[str, int | str] = {"pool": pool.name, "need": candidate.number, "total": total}
     zone = snapshot.fleet.zone(pool.zone)
     closed = pool.unavailable or (zone.unavailable if zone is not None else "")
     if closed:
@@ -322,15 +307,15 @@ def _why_none(
         return Reason(
             code="CALENDAR_SHARE",
             text=f"needs {{need}} {what}; reservations may take {{limit}} of the {{total}} of {{pool}}",
-            facts={**facts, "limit": ground.limit // candidate.piece.units},
+            facts={**facts, "limit": candidate.number_of(ground.limit // candidate.piece.units)},
         )
     first = max(search.start_from, search.end_from - search.max_s)
     return _why_not(ground, Span(first, max(first + search.min_s, search.end_from)))
 
 
 def _most(candidate: Candidate, within: str | None) -> int:
-    """How many machines of its shape the largest domain of a level has, when empty."""
-    return candidate.pool.largest(within, candidate.piece)
+    """How many machines or slices of its kind the largest domain of a level has, when empty."""
+    return candidate.number_of(candidate.pool.largest(within, candidate.piece))
 
 
 def _why_not(ground: Ground, span: Span) -> Reason:
@@ -339,13 +324,13 @@ def _why_not(ground: Ground, span: Span) -> Reason:
     blocking = ground.longest(span.start, span.length_s)
     facts: dict[str, int | str] = {
         "pool": ground.pool.name,
-        "need": ground.candidate.count,
+        "need": ground.candidate.number,
         "total": _most(ground.candidate, None),
         "most": most,
         "start": span.start,
         "end": span.end,
     }
-    what = ground.pool.noun(ground.candidate.shape)
+    what = ground.candidate.noun
     if blocking is None:
         return Reason(
             code="NO_ROOM",
@@ -363,8 +348,8 @@ def _why_not(ground: Ground, span: Span) -> Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Whether a window fits. Where, or why not, with the nearest windows that would and how many hosts the
-    window itself has room for."""
+    """Whether a window fits. Where, or why not, with the nearest windows that would and how many hosts or
+    slices the window itself has room for."""
 
     option: WindowOption | None
     reason: Reason | None
