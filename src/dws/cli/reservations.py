@@ -9,7 +9,7 @@ import click
 from dws.cli import zones
 from dws.cli.describe import story
 from dws.cli.groups import DefaultGroup
-from dws.cli.reserve import shares_of, window_times
+from dws.cli.reserve import shares_of, window_times, words
 from dws.cli.session import Session, complete_reservation, with_session
 from dws.wire.timefmt import format_duration
 
@@ -60,7 +60,7 @@ def _table(session: Session, found: list[Reservation]) -> str:
             [
                 row.name,
                 f"{row.state}{f' (short {row.short})' if row.short else ''}",
-                f"{row.count} x {row.machine}",
+                words(row),
                 row.zone,
                 zones.short_time(start, session.zone, now=session.now),
                 zones.rough(end - start),
@@ -100,9 +100,13 @@ def _bounds(row: Reservation) -> str:
     return ", ".join(part for part in (hosts, run) if part)
 
 
+def _size(row: Reservation) -> str:
+    return f"{row.count} slices" if row.topology else f"{row.count} hosts"
+
+
 def _waiting(row: Reservation) -> str:
     waits = {0: "", 1: ", 1 request waits inside"}.get(row.waiting, f", {row.waiting} requests wait inside")
-    return f"{row.in_use} of {row.count} hosts{waits}"
+    return f"{row.in_use} of {_size(row)}{waits}"
 
 
 def _described(session: Session, row: Reservation) -> str:
@@ -110,8 +114,8 @@ def _described(session: Session, row: Reservation) -> str:
 
     pairs = [
         ("Name", f"{row.project}/{row.name}"),
-        ("State", row.state + (f", DEGRADED: lacks {row.short} of {row.count} hosts" if row.short else "")),
-        ("What", f"{row.count} x {row.machine} in {row.zone} ({row.pool})"),
+        ("State", row.state + (f", DEGRADED: lacks {row.short} of {_size(row)}" if row.short else "")),
+        ("What", f"{words(row)} in {row.zone} ({row.pool})"),
         *zip(("From", "To"), window_times(session, row), strict=True),
         ("Booked by", row.principal),
         ("Used", _waiting(row)),

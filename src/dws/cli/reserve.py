@@ -24,9 +24,11 @@ from dws.wire.timefmt import (
 )
 
 if TYPE_CHECKING:
-    from dws.wire.native_v1 import Advice, RepeatBody, Reservation, Reserved, Share
+    from dws.wire.native_v1 import Advice, RepeatBody, Reservation, Reserved, Share, WindowOption
 
-what_options = demand.only("accelerators", "machine", "count", "zone", "region", "within")
+what_options = demand.only(
+    *("accelerators", "machine", "tpu", "topology", "count", "zone", "region", "within")
+)
 
 
 @click.command()
@@ -81,16 +83,14 @@ def reserve(
     Examples:
       dws reserve spring-run --accelerators h100:64 --zone us-central1-a --start "2027-01-11 09:00" --for 7d
       dws reserve now --machine a3-highgpu-8g --count 2 --in 5m --for 12h
+      dws reserve square --tpu v5e --topology 4x4 --count 2 --in 6h --for 2d
       dws reserve nights --accelerators h100:16 --every "weekday 20:00-06:00 Europe/Berlin until 2027-03-01"
     """
     from dws.wire.native_v1 import RepeatBody, ReserveBody
 
-    demand.check_what(wish)
     what: dict[str, Any] = {
         "name": name,
-        "accelerators": wish.accelerators,
-        "machine": wish.machine,
-        "count": (wish.count or 1) if wish.machine else 0,
+        **demand.what_of(wish),
         "locations": list(wish.locations),
         "within": wish.within or None,
         "shares": shares_of(terms["shares"]),
@@ -180,12 +180,17 @@ def _booked(session: Session, told: Reserved) -> str:
     row = told.reservation
     done = "would be booked" if told.dry_run else f"is {row.state}"
     lines = [
-        f"{row.name} {done}: {row.count} x {row.machine} in {row.zone} ({row.pool})",
+        f"{row.name} {done}: {words(row)} in {row.zone} ({row.pool})",
         *(f"{word:<4} {at}" for word, at in zip(("from", "to"), window_times(session, row), strict=True)),
         f"cost: {row.cost}",
         *(f"- {render_reason(r.text, r.facts, session.zone)}" for r in told.rules),
     ]
     return "\n".join(lines)
+
+
+def words(row: Reservation | WindowOption) -> str:
+    """How many of what, as a reservation counts them."""
+    return f"{row.count} x {row.topology} of {row.machine}" if row.topology else f"{row.count} x {row.machine}"
 
 
 def window_times(session: Session, row: Reservation) -> tuple[str, str]:
@@ -207,14 +212,18 @@ def _refused(session: Session, error: NoRoom, name: str, wish: Wish, terms: str)
         session.say(f"fits from {zones.local_time(start, session.zone)}:\n  {command}")
     most = error.details.get("most")
     if isinstance(most, int) and most > 0:
-        session.say(f"that window has room for {most} hosts")
+        what = "slices" if wish.tpu or wish.topology else "hosts"
+        session.say(f"that window has room for {most} {what}")
     return of_error(error)
 
 
 def booking_command(name: str, wish: Wish, zone: str, start: str, seconds: int) -> str:
     """The command that books just that window."""
-    what = f"--accelerators {wish.accelerators}" if wish.accelerators else f"--machine {wish.machine}"
-    if wish.machine:
+    said = (("accelerators", wish.accelerators), ("machine", wish.machine), ("tpu", wish.tpu))
+    what = " ".join(f"--{option} {value}" for option, value in said if value)
+    if wish.topology:
+        what += f" --topology {wish.topology}"
+    if not wish.accelerators:
         what += f" --count {wish.count or 1}"
     if wish.within:
         what += f" --within {wish.within}"
@@ -251,7 +260,7 @@ def advise(
     """
     from dws.wire.native_v1 import AdviseBody
 
-    demand.check_what(wish)
+    what = demand.what_of(wish)
     parse_duration(duration, field="for")
     bounds = {
         field: _moment(session, text, word) if text else ""
@@ -264,13 +273,11 @@ def advise(
     ask = AdviseBody(
         duration=duration,
         duration_max=up_to,
-        accelerators=wish.accelerators,
-        machine=wish.machine,
-        count=(wish.count or 1) if wish.machine else 0,
         locations=list(wish.locations),
         within=wish.within or None,
         hours=hours,
         limit=limit,
+        **what,
         **bounds,
     )
     answer = session.client.advise(ask)
@@ -289,7 +296,7 @@ def _advice(session: Session, answer: Advice, wish: Wish) -> str:
                 zones.short_time(start, session.zone, now=now),
                 zones.short_time(end, session.zone, now=now),
                 zones.rough(option.duration_s),
-                f"{option.count} x {option.machine}",
+                words(option),
                 option.zone,
                 option.cost,
                 render_reason(option.reason.text, option.reason.facts, session.zone),

@@ -36,7 +36,8 @@ def series_table(series: Series) -> str:
 
 
 def _what(series: Series) -> str:
-    return series.accelerators or f"{series.count} x {series.machine}"
+    what = series.accelerators or f"{series.count} x {series.machine}"
+    return f"{what} {series.topology}" if series.topology else what
 
 
 def _row(one: Occurrence, zone: ZoneInfo) -> list[str]:

@@ -164,6 +164,7 @@ class ReserveBody(Wire, omit_defaults=True):
     count: int = 0
     locations: list[str] = []
     within: str | None = None
+    topology: str = ""
     time_zone: str = ""
     shares: list[Share] = []
     specific_only: bool = True
@@ -178,7 +179,7 @@ class ReserveBody(Wire, omit_defaults=True):
 
 class AmendReservationBody(Wire, omit_defaults=True):
     """PATCH …/reservations/{name}. What is left out stays; all of it happens, or nothing. `count` is in
-    hosts; `end` and `duration` say the same thing, so that at most one is given. A new `start` alone moves
+    hosts, or slices; `end` and `duration` say the same thing, so that at most one is given. A new `start` alone moves
     the window as it is. `force` is an operator's, against the policy."""
 
     name: str | None = None
@@ -219,6 +220,7 @@ class AdviseBody(Wire, omit_defaults=True):
     count: int = 0
     locations: list[str] = []
     within: str | None = None
+    topology: str = ""
     time_zone: str = ""
     hours: str = ""
     limit: int = 10
@@ -242,6 +244,7 @@ class RepeatBody(Wire, omit_defaults=True):
     count: int = 0
     locations: list[str] = []
     within: str | None = None
+    topology: str = ""
     shares: list[Share] = []
     specific_only: bool = True
     at_end: str = ""
@@ -574,8 +577,8 @@ class Inside(Answer):
 class Reservation(Answer):
     """A future reservation. Empty strings are instants not reached, or that do not apply.
 
-    `count` is hosts booked and `short` how many of them it lacks (it is degraded while that is not 0);
-    `inUse` hosts are held by requests inside it and `waiting` requests wait inside. `lockAt` is when it can
+    `count` is hosts booked, or slices where there is a `topology`, and `short` how many of them it lacks (it
+    is degraded while that is not 0); `inUse` of them are held by requests inside it and `waiting` requests wait inside. `lockAt` is when it can
     no longer be changed, `cancelUntil` the last instant of a free cancellation, `approveBy` when an approval
     would come too late. `idleSince` is since when nothing runs in it. `sequence` counts its changes.
     `cost` is decimal, for the whole window; `hosts` and `inside` are empty except where one reservation is
@@ -620,6 +623,7 @@ class Reservation(Answer):
     cost: str
     hosts: list[str]
     inside: list[Inside]
+    topology: str = ""
 
 
 class Reserved(Answer):
@@ -687,6 +691,7 @@ class Series(Answer):
     labels: dict[str, str] = {}
     created_at: str = ""
     ended_at: str = ""
+    topology: str = ""
 
 
 class SeriesList(Answer):
@@ -736,6 +741,7 @@ class WindowOption(Answer):
     cost: str
     currency: str
     reason: Reason
+    topology: str = ""
 
 
 class ZoneLoss(Answer):

@@ -97,6 +97,7 @@ def what(told: wire.ReserveBody | wire.AdviseBody | wire.RepeatBody, length: int
             count=told.count,
             locations=told.locations,
             within=told.within,
+            topology=told.topology,
         )
     )
 
@@ -287,6 +288,7 @@ def reservation(view: answers.ReservationView, *, full: bool = False) -> wire.Re
         machine=row.shape,
         count=row.count,
         within=row.within,
+        topology=row.topology,
         short=row.short,
         in_use=view.in_use,
         waiting=view.waiting,
@@ -360,6 +362,7 @@ def _option(told: plan.WindowOption, currency: str) -> wire.WindowOption:
         machine=told.shape,
         count=told.count,
         within=told.within,
+        topology=told.topology,
         start=format_instant(told.window.start),
         end=format_instant(told.window.end),
         duration_s=told.window.length_s,

@@ -97,6 +97,7 @@ def _told(view: SeriesView) -> wire.Series:
         count=what.count,
         locations=list(what.locations),
         within=what.within,
+        topology=what.topology,
         shares=convert.shares(row.terms),
         specific_only=row.terms.specific_only,
         at_end=row.terms.at_end.value,
