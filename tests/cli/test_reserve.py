@@ -141,6 +141,31 @@ def test_e02_what_fits_is_offered_with_everything_that_was_asked(dws: Run, stub:
     assert dws("reservations", "amend", "block", "--count", "8").exit_code == 5
 
 
+def test_slices_are_booked_by_their_topology(dws: Run, stub: Stub) -> None:
+    """A reservation of TPU slices could be made through the API alone, and be read as one of hosts."""
+    told = reserved()
+    square = {"machine": "ct5lp-hightpu-4t", "topology": "4x4", "count": 2, "pool": "v5e"}
+    booked = a_reservation(state="APPROVED", **square)
+    stub.on(f"POST {RESERVATIONS}", msgspec.structs.replace(told, reservation=booked))
+    wish = ("--tpu", "v5e", "--topology", "4x4", "--count", "2")
+    done = dws("reserve", "square", *wish, "--in", "6h", "--for", "2d")
+    assert done.exit_code == 0, done.stderr
+    (body,) = stub.bodies(f"POST {RESERVATIONS}")
+    assert (body["accelerators"], body["topology"]) == ("v5e:2", "4x4") and "machine" not in body
+    assert "square" not in body.get("machine", "") and "2 x 4x4 of ct5lp-hightpu-4t" in done.stdout
+    details: dict[str, object] = {
+        "nearest": [square | {"zone": "z", "start": instant(NOW + DAY), "durationS": DAY}],
+        "most": 1,
+    }
+    stub.on(f"POST {RESERVATIONS}", NoRoom("needs 2 4x4 slices; 1 is free", details=details))
+    refused = dws("reserve", "square", *wish, "--in", "6h", "--for", "2d").stderr
+    offered = "dws reserve square --tpu v5e --topology 4x4 --count 2 --zone z --start 2027-01-16T08:00:00Z --for 1d"
+    assert offered in refused and "that window has room for 1 slices" in refused
+    stub.on(f"GET {RESERVATIONS}/square", booked)
+    stub.on("GET /dws/v1/events", wire.EventList(items=[], last_seq=0))
+    assert "lacks 1 of 2 slices" in dws("reservations", "describe", "square").stdout
+
+
 def test_each_request_inside_can_be_bounded(dws: Run, stub: Stub) -> None:
     """One request would take a shared reservation whole."""
     stub.on(f"POST {RESERVATIONS}", reserved())

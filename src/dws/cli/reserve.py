@@ -190,7 +190,8 @@ def _booked(session: Session, told: Reserved) -> str:
 
 def words(row: Reservation | WindowOption) -> str:
     """How many of what, as a reservation counts them."""
-    return f"{row.count} x {row.topology} of {row.machine}" if row.topology else f"{row.count} x {row.machine}"
+    what = f"{row.topology} of {row.machine}" if row.topology else row.machine
+    return f"{row.count} x {what}"
 
 
 def window_times(session: Session, row: Reservation) -> tuple[str, str]:

@@ -101,12 +101,12 @@ class Reservation:
 
     `window` is when its capacity is its own. `pool`, `zone` and `shape` say where it is booked, `count` how
     many hosts, or slices where it has a `topology`, all within one domain of level `within`. `short` of them
-    it lacks (it is DEGRADED while that
-    is not 0). `lock_at` is when it can no longer be changed, `approve_by` when an approval would come too
-    late. `cancel_until` is the last instant of a free cancellation; 0 is never. `time_zone` is the zone its
-    owner thinks in. `sequence` counts its changes, for calendar programs. `opened_at` is when all its hosts
-    were first there, `idle_since` since when nothing runs in it (0: something does, or it has not started).
-    One that is `on_demand` was made for the instant it was asked for, outside the calendar's bounds.
+    it lacks (it is DEGRADED while that is not 0). `lock_at` is when it can no longer be changed,
+    `approve_by` when an approval would come too late. `cancel_until` is the last instant of a free
+    cancellation; 0 is never. `time_zone` is the zone its owner thinks in. `sequence` counts its changes, for
+    calendar programs. `opened_at` is when all its hosts were first there, `idle_since` since when nothing
+    runs in it (0: something does, or it has not started). One that is `on_demand` was made for the instant
+    it was asked for, outside the calendar's bounds.
     """
 
     id: ReservationId

@@ -179,8 +179,8 @@ class ReserveBody(Wire, omit_defaults=True):
 
 class AmendReservationBody(Wire, omit_defaults=True):
     """PATCH …/reservations/{name}. What is left out stays; all of it happens, or nothing. `count` is in
-    hosts, or slices; `end` and `duration` say the same thing, so that at most one is given. A new `start` alone moves
-    the window as it is. `force` is an operator's, against the policy."""
+    hosts, or slices; `end` and `duration` say the same thing, so that at most one is given. A new `start`
+    alone moves the window as it is. `force` is an operator's, against the policy."""
 
     name: str | None = None
     start: str | None = None
@@ -578,11 +578,11 @@ class Reservation(Answer):
     """A future reservation. Empty strings are instants not reached, or that do not apply.
 
     `count` is hosts booked, or slices where there is a `topology`, and `short` how many of them it lacks (it
-    is degraded while that is not 0); `inUse` of them are held by requests inside it and `waiting` requests wait inside. `lockAt` is when it can
-    no longer be changed, `cancelUntil` the last instant of a free cancellation, `approveBy` when an approval
-    would come too late. `idleSince` is since when nothing runs in it. `sequence` counts its changes.
-    `cost` is decimal, for the whole window; `hosts` and `inside` are empty except where one reservation is
-    got by name.
+    is degraded while that is not 0); `inUse` of them are held by requests inside it and `waiting` requests
+    wait inside. `lockAt` is when it can no longer be changed, `cancelUntil` the last instant of a free
+    cancellation, `approveBy` when an approval would come too late. `idleSince` is since when nothing runs in
+    it. `sequence` counts its changes. `cost` is decimal, for the whole window; `hosts` and `inside` are
+    empty except where one reservation is got by name.
     """
 
     id: str
