@@ -70,7 +70,7 @@ def _held_as(request: CapacityRequest, grant: Grant, pool: Pool) -> Piece | None
     alternative = request.demand.alternatives[grant.alternative]
     topology = slices.in_pool(alternative, pool)
     if topology is not None:
-        return slices.pieces(1, topology, pool)[1]
+        return slices.piece_of(topology, pool)
     return pool.piece_of(grant.shape)
 
 
