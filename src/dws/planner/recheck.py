@@ -68,7 +68,7 @@ class Recheck:
         bound = evolve(booking, parts=decision.parts)
         gone = had - set(bound.units)
         if gone & units_in_use(self._state.snapshot, booking):
-            return Reason(code="IN_USE", text="work was started in the meantime on what is to be given up")
+            return Reason(code="TAKEN", text="work was started in the meantime on what is to be given up")
         calendar.remove(booking)
         calendar.add(bound)
         if gone:
