@@ -191,12 +191,15 @@ def _query(route: Route, raw: bytes, headers: dict[bytes, bytes]) -> tuple[Any, 
     if not raw and route.no_query is not None and not call_id:
         return route.no_query, "", {}
     mask: Mask = {}
-    given: dict[str, str] = {}
+    given: dict[str, Any] = {}
     try:
         pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX)
     except ValueError:
         raise InvalidArgument(f"query: more than {QUERY_FIELDS_MAX} parameters", field="query") from None
     for name, value in pairs:
+        if name in route.repeated:
+            given.setdefault(name, []).append(value)
+            continue
         if name in given and not route.method.lenient:
             raise InvalidArgument(f"{name}: is given twice", field=name)
         given[name] = value

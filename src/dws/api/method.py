@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_origin
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -103,6 +103,7 @@ class Route:
     body_optional: bool
     no_query: Query | None
     names: frozenset[str]
+    repeated: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -212,6 +213,7 @@ def _compile(method: Method) -> Route:
         body_optional=body_optional,
         no_query=None if any(f.required for f in fields) else method.query(),
         names=frozenset(f.encode_name for f in fields),
+        repeated=frozenset(f.encode_name for f in fields if get_origin(f.type) is list),
     )
 
 

@@ -27,6 +27,10 @@ BLOCK = {
     "autoDeleteAutoCreatedReservations": True,
     "specificReservationRequired": True,
 }
+RESERVATION = {
+    "name": "new",
+    "specificReservation": {"count": "1", "instanceProperties": {"machineType": "e2-medium"}},
+}
 RESIZE = {"name": "new", "resizeBy": 1, "requestedRunDuration": {"seconds": "3600"}}
 
 PATH = {
@@ -73,6 +77,9 @@ BODIES: dict[str, dict[str, Any]] = {
     "regionInstanceGroupManagerResizeRequests.insert": RESIZE,
     "futureReservations.insert": BLOCK,
     "futureReservations.update": {"description": "changed"},
+    "reservations.insert": RESERVATION,
+    "reservations.resize": {"specificSkuCount": "1"},
+    "reservations.update": {"description": "changed"},
     "instances.insert": {"name": "new", "machineType": f"zones/us-central1-a/machineTypes/{MACHINE}"},
     "instances.setLabels": {"labels": {"a": "b"}, "labelFingerprint": "$labelFingerprint"},
     "instances.setMetadata": {"items": [], "fingerprint": "$metadata.fingerprint"},
@@ -85,6 +92,10 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "instances.setScheduling": {"instance": "stopped"},
     "instances.setMachineType": {"instance": "stopped"},
     "futureReservations.update": {"futureReservation": "draft"},
+    "reservations.insert": {"zone": "us-central1-b"},
+    "reservations.resize": {"zone": "us-central1-b"},
+    "reservations.update": {"zone": "us-central1-b"},
+    "reservations.delete": {"zone": "us-central1-b"},
 } | {
     f"{groups}.{verb}": {"instanceGroupManager": "sized"}
     for groups in ("instanceGroupManagers", "regionInstanceGroupManagers")
@@ -107,6 +118,7 @@ def furnish(served: Served) -> None:
         post(served, f"{group}/there/resizeRequests", wish)
     for name in ("there", "stopped"):
         post(served, f"{ZONE}/instances", BODIES["instances.insert"] | {"name": name})
+    post(served, f"{PROJECT}/zones/us-central1-b/reservations", RESERVATION | {"name": "there"})
     post(served, f"{ZONE}/futureReservations", BLOCK | {"name": "there"})
     post(served, f"{ZONE}/futureReservations", BLOCK | {"name": "draft", "planningStatus": "DRAFT"})
     served.advance("5m")

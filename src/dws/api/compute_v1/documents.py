@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from heapq import merge
+from operator import attrgetter
 from typing import Any, Final, cast
 
 from dws.api.compute_v1 import lists
@@ -37,6 +39,7 @@ class Collection:
 
     The methods of its first scope go by its name alone, those of others by the scope's word and it; all of
     them do when it is `prefixed`. Of one `in_regions` some may be kept in a region and shown in its zones.
+    `unkept` are things that no document is kept for, as the documents they would be.
     """
 
     kind: str
@@ -46,6 +49,7 @@ class Collection:
     parent: str = ""
     prefixed: bool = False
     in_regions: bool = False
+    unkept: Callable[[Reader, DocumentQuery], Sequence[Document]] | None = None
 
 
 def where(call: Called) -> str:
@@ -159,7 +163,7 @@ def page(
     last_position: Position = []
     with call.engine.reading() as stored:
         reader = cast("Reader", _Once(stored))
-        for kept, position in _in_order(reader, everywhere, query.order_by, reached, size + 1):
+        for kept, position in _in_order(reader, collection, everywhere, query.order_by, reached, size + 1):
             item = collection.show(scope, reader, kept)
             if item is None or not wanted(item):
                 continue
@@ -182,6 +186,7 @@ def _region_around(call: Called, place: str) -> str:
 
 def _in_order(
     reader: Reader,
+    collection: Collection,
     queries: Sequence[DocumentQuery],
     order: str,
     reached: tuple[Any, ...] | None,
@@ -191,14 +196,30 @@ def _in_order(
     scope, parent and name, or newest first."""
     if order != NEWEST_FIRST:
         for query in queries:
-            for kept in every(reader, replace(query, after=reached), batch):
+            for kept in _all_of(reader, collection, replace(query, after=reached), batch):
                 yield kept, [kept.scope, kept.parent, kept.name]
         return
-    found = (kept for query in queries for kept in every(reader, query))
+    found = (kept for query in queries for kept in _all_of(reader, collection, query, BATCH))
     newest = sorted(found, key=lambda kept: (kept.created_at, kept.id), reverse=True)
     for kept in newest:
         if reached is None or (kept.created_at, kept.id) < reached:
             yield kept, [kept.created_at, kept.id]
+
+
+def _all_of(
+    reader: Reader, collection: Collection, query: DocumentQuery, batch: int
+) -> Iterator[Document]:
+    """The documents of a query, and what no document is kept for, by scope, parent and name."""
+    found = every(reader, query, batch)
+    if collection.unkept is None:
+        return found
+    place = attrgetter("scope", "parent", "name")
+    others = [
+        kept
+        for kept in collection.unkept(reader, query)
+        if query.scope in ("", kept.scope) and (query.after is None or place(kept) > query.after)
+    ]
+    return merge(found, sorted(others, key=place), key=place)
 
 
 def listed(call: Call[None, ListQuery], word: str, path: str, page: tuple[list[Any], str]) -> dict[str, Any]:

@@ -113,15 +113,22 @@ def many(kind: Kind) -> Kind:
     return read
 
 
-def named(kind: Kind) -> Kind:
-    """A map from names, kept as they are, to them."""
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A map from names, kept as they are, to values of a kind."""
 
-    def read(value: Any, path: str) -> dict[str, Any]:
+    kind: Kind
+
+    def __call__(self, value: Any, path: str) -> dict[str, Any]:
+        """The map, canonical."""
         if not isinstance(value, dict):
             raise invalid(path, value, "An object is needed.")
-        return {name: kind(part, f"{path}.{name}") for name, part in value.items()}
+        return {name: self.kind(part, f"{path}.{name}") for name, part in value.items()}
 
-    return read
+
+def named(kind: Kind) -> Named:
+    """A map from names to them."""
+    return Named(kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dws.api.compute_v1.forms import Form
+from dws.api.compute_v1.forms import Form, Named
 from dws.api.matching import camel
 from dws.model.errors import InvalidArgument
 
@@ -30,6 +30,9 @@ def paths(mask: str, form: Form, body: Mapping[str, Any]) -> list[str]:
     for path in found:
         kind: Any = form
         for name in path.split("."):
+            if isinstance(kind, Named):
+                kind = kind.kind
+                continue
             if not isinstance(kind, Form) or name not in kind.fields:
                 raise _refused(mask, f"There is no field '{path}' that can be changed.")
             kind = kind.fields[name]

@@ -10,23 +10,31 @@ reservation and its booking; the document keeps what only its client said.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, reservation_layout
+from dws.api.compute_v1 import documents, reservation_layout, share_settings
+from dws.api.compute_v1 import reservation_forms as forms
 from dws.api.compute_v1.documents import Called
 from dws.api.compute_v1.names import Scope, last, scope_of
 from dws.api.compute_v1.reservation_layout import Layout
-from dws.engine.ports import Reader
+from dws.engine.ports import DocumentQuery, Reader, ReservationQuery
 from dws.engine.write import Write
-from dws.model.demand import OPEN_ENDED_S
 from dws.model.document import WITH_RESERVATION, Document
 from dws.model.errors import AlreadyExists
-from dws.model.names import derive_name
+from dws.model.names import DocumentId, derive_name
 from dws.model.reservation import Reservation, ReservationState
 from dws.wire.timefmt import format_instant
 
 KIND: Final = "compute.reservation"
+_THERE: Final = (
+    ReservationState.APPROVED,
+    ReservationState.PROCURING,
+    ReservationState.PROVISIONING,
+    ReservationState.FULFILLED,
+    ReservationState.ENDING,
+)
 _REFERENCE: Final = re.compile(
     r"(?:(?:.*?/)?projects/(?P<project>[^/]+)/)?(?:zones/(?P<zone>[^/]+)/)?(?:reservations/)?(?P<name>[^/]+)"
     r"(?:/reservationBlocks/(?P<block>[^/]+)(?:/reservationSubBlocks/(?P<sub_block>[^/]+))?)?/?"
@@ -60,11 +68,59 @@ def look_up(reader: Reader, project: str, zone: str, reference: str) -> Document
     named = parse(reference)
     if named is None or named.zone not in ("", zone):
         return None
-    kept = reader.document_named(KIND, named.project or project, f"zones/{zone}", named.name)
+    kept = standing(reader, named.project or project, f"zones/{zone}", named.name)
     behind = reader.reservation(kept.reservation) if kept is not None else None
-    if behind is None or status(behind) is None or behind.hosts_max_of(project) is None:
+    return kept if behind is not None and behind.hosts_max_of(project) is not None else None
+
+
+def standing(reader: Reader, project: str, place: str, name: str) -> Document | None:
+    """The reservation of that name in a zone that is not over, None when there is none. One that was not made
+    through this door has no document; it is given the one it would have, by the engine's name."""
+    kept = reader.document_named(KIND, project, place, name)
+    if kept is not None and status(reader.reservation(kept.reservation)) is not None:
+        return kept
+    behind = reader.reservation_named(project, name)
+    if behind is None or status(behind) is None or f"zones/{behind.zone}" != place:
         return None
-    return kept
+    return None if _is_kept(reader, behind) else _as_kept(behind)
+
+
+def _is_kept(reader: Reader, behind: Reservation) -> bool:
+    return bool(reader.documents(DocumentQuery(kind=KIND, reservation=behind.id, limit=1)))
+
+
+def _as_kept(behind: Reservation) -> Document:
+    return Document(
+        id=DocumentId(behind.id),
+        kind=KIND,
+        project=behind.project,
+        scope=f"zones/{behind.zone}",
+        name=behind.name,
+        created_at=behind.created_at,
+        body={"properties": {}, "future": ""},
+        reservation=behind.id,
+        ended_at=WITH_RESERVATION,
+    )
+
+
+def unkept(reader: Reader, query: DocumentQuery) -> list[Document]:
+    """The reservations of a query's project that were not made through this door and are not over."""
+    found: list[Document] = []
+    asked = ReservationQuery(project=query.project, states=_THERE)
+    while some := reader.reservations(asked):
+        found += [_as_kept(behind) for behind in some if not _is_kept(reader, behind)]
+        if len(some) < asked.limit:
+            break
+        asked = replace(asked, after=some[-1].id)
+    return found
+
+
+def put(w: Write, kept: Document, properties: dict[str, Any]) -> Document:
+    """Keep what a client says of it now."""
+    version = kept.version + 1 if w.tx.document(kept.id) is not None else 1
+    changed = replace(kept, body=kept.body | {"properties": properties}, version=version)
+    w.tx.put_document(changed)
+    return changed
 
 
 def keep(
@@ -84,7 +140,7 @@ def keep(
     if before is not None:
         behind = w.tx.reservation(before.reservation)
         if behind is not None and not behind.state.is_terminal:
-            raise AlreadyExists(f"The resource 'projects/{project}/{_path(before)}' already exists")
+            raise AlreadyExists(f"The resource 'projects/{project}/{path_of(before)}' already exists")
         w.tx.drop_document(before.id)
     told = {"properties": body, "future": future}
     return documents.keep(
@@ -113,7 +169,7 @@ def native_name(reader: Reader, project: str, zone: str, name: str) -> str:
 
 def status(behind: Reservation | None) -> str | None:
     """Its status; None when it is no more, or still to be approved."""
-    if behind is None or behind.state.is_terminal or behind.state is ReservationState.PENDING_APPROVAL:
+    if behind is None or behind.state not in _THERE:
         return None
     if behind.state is ReservationState.ENDING:
         return "DELETING"
@@ -134,34 +190,34 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None
         "creationTimestamp": format_instant(kept.created_at),
         "description": behind.description,
         "zone": scope.link(kept.scope),
-        "selfLink": scope.link(_path(kept)),
+        "selfLink": scope.link(path_of(kept)),
         "status": state,
         "specificReservationRequired": behind.terms.specific_only,
-        "shareSettings": _share_settings(scope, behind),
+        "shareSettings": share_settings.shown([s.project for s in behind.terms.shares], scope.version),
         "resourceStatus": _resource_status(layout),
     }
-    if behind.window.length_s != OPEN_ENDED_S:
+    if not behind.is_open_ended:
         found["deleteAtTime"] = format_instant(behind.window.end)
     if layout.blocks and "deploymentType" not in kept.body["properties"]:
         found["deploymentType"] = "DENSE"
     if scope.version != "v1":
         found["reservationMode"] = "CALENDAR" if kept.body["future"] else "DEFAULT"
-    return found | _told(scope, kept.body["properties"]) | _size(kept, behind, layout)
+    return found | _told(kept.body["properties"]) | _size(kept, behind, layout)
 
 
-def _told(scope: Scope, properties: dict[str, Any]) -> dict[str, Any]:
-    """What only its client said, as far as the version it is asked in knows it."""
-    derived = ("shareSettings", "specificReservation", "aggregateReservation", "deleteAfterDuration")
-    found = {name: value for name, value in properties.items() if name not in derived}
-    if scope.version == "v1" and found.get("deploymentType") == "FLEXIBLE":
-        del found["deploymentType"]
-    return found
+def _told(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """What only its client said."""
+    return {name: value for name, value in properties.items() if name not in forms.DERIVED}
 
 
 def _size(kept: Document, behind: Reservation, layout: Layout) -> dict[str, Any]:
     """How many machines of which kind it is for, and how many of them run."""
     properties = kept.body["properties"]
-    told = properties.get("specificReservation", {}) or properties.get("specificSkuProperties", {})
+    if chips := properties.get("aggregateReservation"):
+        used = layout.in_use * layout.pool.shape_named(behind.shape).accelerators
+        in_use = [{"accelerator": {"acceleratorCount": used}}]
+        return {"aggregateReservation": chips | {"inUseResources": in_use}}
+    told = properties.get("specificReservation", {})
     machine = {"machineType": behind.shape} | told.get("instanceProperties", {})
     machine["machineType"] = last(machine["machineType"])
     specific = {
@@ -172,17 +228,6 @@ def _size(kept: Document, behind: Reservation, layout: Layout) -> dict[str, Any]
     }
     template = told.get("sourceInstanceTemplate")
     return {"specificReservation": specific | ({"sourceInstanceTemplate": template} if template else {})}
-
-
-def _share_settings(scope: Scope, behind: Reservation) -> dict[str, Any]:
-    shares = [share.project for share in behind.terms.shares]
-    if not shares:
-        return {"shareType": "LOCAL"}
-    found: dict[str, Any] = {
-        "shareType": "SPECIFIC_PROJECTS",
-        "projectMap": {project: {"projectId": project} for project in shares},
-    }
-    return found | ({"projects": shares} if scope.version != "v1" else {})
 
 
 def _resource_status(layout: Layout) -> dict[str, Any]:
@@ -200,15 +245,17 @@ def _resource_status(layout: Layout) -> dict[str, Any]:
     }
 
 
-def _path(kept: Document) -> str:
+def path_of(kept: Document) -> str:
+    """Its path below the project."""
     return f"{kept.scope}/reservations/{kept.name}"
 
 
 def find(reader: Reader, call: Called) -> Document:
     """The reservation a path names. Raises NotFound in the words clients look for."""
-    kept = documents.find(reader, call, COLLECTION, call.path["reservation"])
-    if status(reader.reservation(kept.reservation)) is None:
-        raise scope_of(call).not_found(_path(kept))
+    scope, place, name = scope_of(call), documents.where(call), call.path["reservation"]
+    kept = standing(reader, scope.project, place, name)
+    if kept is None:
+        raise scope.not_found(f"{place}/reservations/{name}")
     return kept
 
 
@@ -220,5 +267,7 @@ def get(call: Called) -> dict[str, Any]:
         return found
 
 
-COLLECTION: Final = documents.Collection(kind=KIND, name="reservations", word="reservation", show=shown)
+COLLECTION: Final = documents.Collection(
+    kind=KIND, name="reservations", word="reservation", show=shown, unkept=unkept
+)
 METHODS: Final = documents.reads(COLLECTION, get, scopes=("zones/{zone}",))
