@@ -142,7 +142,7 @@ def test_the_reservation_is_deleted_when_it_is_told(fresh: Served) -> None:
     ],
 )  # fmt: skip
 def test_an_end_that_cannot_be_is_refused(served: Served, more: dict[str, Any], field: str) -> None:
-    """E04: a block would end before it starts, or be held longer than it is paid for."""
+    """A block would end before it starts, or be held longer than it is paid for."""
     body = announced(reservationMode="CALENDAR", planningStatus="SUBMITTED", **more)
     assert f"'resource.{field}'" in message(insert(served, body), 400, "invalid")
     assert served.owner.get(ALL).json()["items"] == []

@@ -61,7 +61,7 @@ def test_a_draft_may_lack_what_submitting_needs(fresh: Served) -> None:
     assert (seen["status"]["procurementStatus"], seen["specificSkuProperties"]) == ("APPROVED", SKU)
 
 
-def test_only_what_the_mask_names_changes(fresh: Served) -> None:
+def test_a07_only_what_the_mask_names_changes(fresh: Served) -> None:
     """Clients send more than they mean: a stray window or description would overwrite the real one."""
     made(fresh, draft(description="for the course", namePrefix="course"))
     stray = {
@@ -124,7 +124,7 @@ def test_another_end_takes_the_place_of_a_duration(fresh: Served) -> None:
     }
 
 
-def test_what_is_submitted_changes_until_it_is_locked(fresh: Served) -> None:
+def test_e13_what_is_submitted_changes_until_it_is_locked(fresh: Served) -> None:
     """An owner who lets reservations change would not see them change; or a locked one would."""
     made(fresh, announced())
     body = {

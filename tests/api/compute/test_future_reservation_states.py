@@ -94,7 +94,7 @@ def test_a_user_may_not_enlarge_what_was_approved(ruled: Served) -> None:
     assert ruled.owner.get(f"{ALL}/block").json() == before
 
 
-def test_what_is_lacking_at_the_start_is_said(fresh: Served) -> None:
+def test_e09_what_is_lacking_at_the_start_is_said(fresh: Served) -> None:
     """A block without all its machines would be called fulfilled."""
     made(fresh, announced(specificSkuProperties=announced()["specificSkuProperties"] | {"totalCount": "4"}))
     down(fresh, "a3-0001")
@@ -116,7 +116,7 @@ def test_a_block_that_never_had_a_machine_failed(fresh: Served) -> None:
     assert state(fresh) == "FAILED"
 
 
-def test_it_is_fulfilled_as_soon_as_the_last_host_is_back(fresh: Served) -> None:
+def test_e09_it_is_fulfilled_as_soon_as_the_last_host_is_back(fresh: Served) -> None:
     """A repaired host would not count."""
     made(fresh, announced(specificSkuProperties=announced()["specificSkuProperties"] | {"totalCount": "4"}))
     down(fresh, "a3-0001")
@@ -152,8 +152,8 @@ def test_changes_made_elsewhere_are_seen_here(fresh: Served) -> None:
     assert state(fresh) == "CANCELLED"
 
 
-def test_a_request_id_books_once(fresh: Served) -> None:
-    """A01: a client that asks again after a lost answer would have two blocks, or be told that one is there."""
+def test_a01_a_request_id_books_once(fresh: Served) -> None:
+    """A client that asks again after a lost answer would have two blocks, or be told that one is there."""
     once = {"requestId": "11111111-1111-4111-8111-111111111111"}
     first = fresh.owner.post(ALL, json=announced(), params=once)
     again = fresh.owner.post(ALL, json=announced(), params=once)

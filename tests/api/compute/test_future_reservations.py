@@ -63,7 +63,7 @@ def message(told: httpx2.Response, code: int, reason: str) -> str:
 
 
 def test_the_announced_body_books_a_block_that_is_lived_through(fresh: Served) -> None:
-    """B02: who follows the announcement would have a draft, or a block nobody gives or takes back."""
+    """Who follows the announcement would have a draft, or a block nobody gives or takes back."""
     seen = made(fresh, announced())
     assert seen["status"] == {
         "procurementStatus": "APPROVED",
@@ -113,7 +113,7 @@ def test_the_record_is_forgotten_when_the_policy_says_so(fresh: Served) -> None:
 def test_what_says_no_mode_is_a_block_as_the_policy_has_it(
     tmp_path: Path, preset: str, mode: str, status: str
 ) -> None:
-    """B02: an owner who follows the announcement, or the service of today, would get the other's meaning."""
+    """An owner who follows the announcement, or the service of today, would get the other's meaning."""
     with serving(tmp_path, policy=PRESETS[preset]) as served:
         seen = made(served, announced(timeWindow=window(start=10 * DAY)))
         assert (seen["reservationMode"], seen["status"]["procurementStatus"]) == (mode, status)
@@ -179,7 +179,7 @@ def test_it_cannot_be_cancelled_once_it_is_locked(fresh: Served, wait: str) -> N
     assert fresh.owner.get(f"{ALL}/block").json() == before
 
 
-def test_no_room_names_the_nearest_windows_and_changes_nothing(fresh: Served) -> None:
+def test_e02_no_room_names_the_nearest_windows_and_changes_nothing(fresh: Served) -> None:
     """Who is refused would have to guess when to come back."""
     made(fresh, announced(specificSkuProperties=SKU | {"totalCount": "4"}))
     said = message(

@@ -41,7 +41,7 @@ def commands(track: str) -> tuple[str, ...]:
 
 
 def test_the_announced_command_books_a_block_of_fourteen_days(served: Served, gcloud: Gcloud) -> None:
-    """B02: what was announced, typed as it was announced, would not book a block that comes and goes."""
+    """What was announced, typed as it was announced, would not book a block that comes and goes."""
     told = gcloud(*ANNOUNCED.split())
     (block,) = told if isinstance(told, list) else [told]
     assert block["status"]["procurementStatus"] == "APPROVED"

@@ -27,6 +27,8 @@ from dws.model.reservation import Reservation, Share, Terms
 SKU: Final = Sku("specificSkuProperties", "totalCount")
 COUNT: Final = SKU.count
 MACHINE: Final = SKU.machine
+_VERBS: Final = ("is ", "lies ")
+"""How the engine goes on behind the name of a field."""
 _CARRIED: Final = ("deploymentType", "schedulingType", "enableEmergentMaintenance")
 
 
@@ -102,7 +104,8 @@ def told_as_asked(zone: str, told: Mapping[str, Any]) -> Iterator[None]:
         if path is None:
             raise
         said = error.message.partition(": ")[2] or error.message
-        found = invalid(path, value_at(told, path) or "", f"{said[:1].upper()}{said[1:]}.")
+        said = f"It {said}" if said.startswith(_VERBS) else f"{said[:1].upper()}{said[1:]}"
+        found = invalid(path, value_at(told, path) or "", f"{said}.")
         found.reason = error.reason
         raise found from None
 
