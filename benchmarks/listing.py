@@ -153,17 +153,17 @@ def _furnish(call: _Caller, number: int) -> None:
         properties = {"machineType": "a3-highgpu-8g", **parts}
         named = [{"name": f"t{n:05}", "properties": properties} for n in range(first, first + PARTS)]
         call.post_all(TEMPLATES, named)
-    for group, machine in (("long", "a3-highgpu-8g"), ("short", "e2-medium")):
-        scheduling = {"maxRunDuration": {"seconds": "604800" if group == "long" else "600"}}
-        properties = {"machineType": machine, "scheduling": scheduling, **parts}
-        where = f"{PROJECT}/regions/us-central1/instanceTemplates"
-        call.post(where, {"name": group, "properties": properties})
-        template = f"regions/us-central1/instanceTemplates/{group}"
+    call.post(INSTANCES, {"name": "named", "machineType": "a3-highgpu-8g"})
+    scheduling = {"maxRunDuration": {"seconds": "604800"}}
+    properties = {"machineType": "a3-highgpu-8g", "scheduling": scheduling, **parts}
+    call.post(TEMPLATES.replace("global", "regions/us-central1"), {"name": "t", "properties": properties})
+    for first in (-1, *range(0, number - 1, LARGEST)):
+        group = f"long-{first}" if first >= 0 else "short"
+        template = "regions/us-central1/instanceTemplates/t"
         call.post(GROUPS, {"name": group, "instanceTemplate": template, "targetSize": 0})
-    call.post(f"{GROUPS}/long/createInstances", {"instances": [{"name": "named"}]})
-    for first in range(0, number - 1, LARGEST):
-        size = min(LARGEST, number - 1 - first)
-        call.post(f"{GROUPS}/long/resizeRequests", {"name": f"r{first}", "resizeBy": size})
+        if first >= 0:
+            size = min(LARGEST, number - 1 - first)
+            call.post(f"{GROUPS}/{group}/resizeRequests", {"name": "r", "resizeBy": size})
     call.post("/dws/v1/clock:advance", {"by": "20m"})
 
 

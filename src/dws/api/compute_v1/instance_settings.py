@@ -79,10 +79,8 @@ def set_deletion_protection(call: Call[None, ProtectionQuery]) -> dict[str, Any]
 
 
 def _told(call: Called, name: str) -> str:
-    """The fingerprint a caller sent, in either spelling."""
-    body = call.body if isinstance(call.body, dict) else {}
-    snake = "label_fingerprint" if name == "labelFingerprint" else name
-    return str(body.get(name) or body.get(snake) or "")
+    """The fingerprint a caller sent."""
+    return str(call.body.get(name, ""))
 
 
 def _replace(call: Called, verb: str, part: str, value: dict[str, Any], told: str) -> dict[str, Any]:

@@ -72,13 +72,14 @@ def last(reference: str) -> str:
 
 def fingerprint(version: int) -> str:
     """A version as clients carry it back: base64."""
-    return base64.b64encode(version.to_bytes(8, "big")).decode()
+    return base64.urlsafe_b64encode(version.to_bytes(8, "big")).decode()
 
 
 def fingerprint_of(value: object) -> str:
-    """What a value is now, as clients carry it back: base64, the same for the same value."""
+    """What a value is now, as clients carry it back: base64, the same for the same value. gcloud decodes and
+    encodes it, always in the alphabet that is safe in URLs."""
     said = msgspec.json.encode(value, order="sorted")
-    return base64.b64encode(hashlib.sha256(said).digest()[:8]).decode()
+    return base64.urlsafe_b64encode(hashlib.sha256(said).digest()[:8]).decode()
 
 
 def scope_of(call: Call[Any, Any]) -> Scope:
