@@ -10,8 +10,10 @@ from typing import Final
 from dws.backends.simulated.backend import SimulatedBackend
 from dws.engine.commands import ChangeHosts
 from dws.engine.ports import RequestQuery, ReservationQuery
+from dws.model import events as ev
 from dws.model.booking import Booking
 from dws.model.errors import DwsError, Unavailable
+from dws.model.request import Grant
 from dws.model.time import DAY, FOREVER
 from dws.model.topology import Fleet
 from dws.simulator.breaking import checks
@@ -334,8 +336,17 @@ class Run:
         for event in events:
             self.story.append(line(START, event))
             self.counts[event.kind] += 1
+            if isinstance(event.body, ev.Started):
+                self._count_kind(event.body.grant)
             self.auditor.judge(event)
         self.auditor.settled()
+
+    def _count_kind(self, grant: Grant) -> None:
+        """Starts of slices, and of fractions of hosts, are counted apart too."""
+        if grant.slices:
+            self.counts["(slices)" if grant.slices > 1 else "(slice)"] += 1
+        elif grant.shape != self._fleet().pool(grant.pool).shape.name:
+            self.counts["(fraction)"] += 1
 
     def _fingerprint(self) -> tuple[object, ...]:
         """Everything a command could change, to see that one changed nothing."""
