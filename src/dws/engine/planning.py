@@ -6,6 +6,8 @@ checked again on its own and dropped if it no longer holds: the next pass will s
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dws.engine import ledger, occupancy, windows
 from dws.engine.books import Books
 from dws.engine.committer import Committer
@@ -14,6 +16,7 @@ from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.booking import Booking
 from dws.model.errors import DoubleBooking
+from dws.model.evolve import evolve
 from dws.model.names import BookingId
 from dws.model.piece import Piece
 from dws.model.request import CapacityRequest, Grant, Instance
@@ -21,9 +24,10 @@ from dws.model.time import FOREVER
 from dws.model.topology import Pool
 from dws.model.tpu import Topology
 from dws.model.work import WorkKind
-from dws.planner import backfill, mesh, slices
+from dws.planner import backfill, explain, mesh, slices
+from dws.planner.backfill import Pass
 from dws.planner.options import PolicyOptions
-from dws.planner.plan import Bind, Book, Move, Placement, Plan, Start, Withdraw
+from dws.planner.plan import Bind, Book, Move, Placement, Plan, Reason, Start, Withdraw
 from dws.planner.recheck import Recheck
 from dws.planner.resolve import shape_for
 
@@ -42,6 +46,26 @@ def plan_once(
 def _commit_and_lease(w: Write, plan: Plan, executor: Executor) -> list[Job]:
     commit_plan(w, plan)
     return executor.lease(w, w.now)
+
+
+def start_now(w: Write, request: CapacityRequest) -> Reason | None:
+    """Start a request that was submitted in this very write, where a pass of planning would start it now.
+
+    Returns why it would not, and from when it could; None when it started, or will with what else that pass
+    decides.
+    """
+    snapshot = w.books.snapshot()
+    patient = evolve(request, demand=evolve(request.demand, not_after=FOREVER))
+    queue = tuple(patient if r.id == request.id else r for r in snapshot.queue)
+    shadow = Pass(replace(snapshot, queue=queue), w.policy, w.now)
+    shadow.run()
+    for decision in shadow.decisions:
+        if isinstance(decision, Start) and decision.request == request.id:
+            if Recheck(w.books.snapshot(), w.now, w.policy).why_not(decision) is None:
+                start(w, request, decision.placement)
+                _check_peaks(w, _cells(w, request.id))
+            return None
+    return explain.walk(shadow, until=request.id)[request.id].reason
 
 
 def commit_plan(w: Write, plan: Plan) -> int:

@@ -275,6 +275,12 @@ def cancel(
     return _once(w, who, "cancel", call_id, (project, name), lambda: [_cancel(w, project, name)])
 
 
+def give_up(w: Write, request: CapacityRequest, cause: str) -> CapacityRequest:
+    """One that waits, waits no longer: it is over, because of `cause`."""
+    ledger.end(w, request.booking)
+    return w.apply(request, ev.WindowClosed(cause=cause), reason=cause)
+
+
 def _cancel(w: Write, project: str, name: str) -> CapacityRequest:
     request = look_up(w.tx, project, name)
     if request.state is RequestState.ACTIVE:

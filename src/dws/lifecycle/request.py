@@ -241,6 +241,7 @@ def _delivered(request: CapacityRequest, event: ev.Delivered, now: int) -> Reque
         evolve(
             request,
             state=RequestState.ACTIVE,
+            deliveries=request.deliveries + 1,
             failures=0,
             last_failure="",
             grant=evolve(grant, delivered_at=now, ends_at=event.ends_at, instances=instances),

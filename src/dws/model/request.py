@@ -181,7 +181,8 @@ class CapacityRequest:
 
     `submitted_at` is its age in the queue and survives every retry. `promised_start` is the latest
     start once promised (0: no promise yet) and never moves later except by a recorded cause.
-    `attempts` counts attempts begun, `failures` those that failed since the last delivery;
+    `attempts` counts attempts begun, `deliveries` those whose whole gang came up, `failures` those that
+    failed since the last delivery;
     `not_again_before` is the back-off after a failure. `array` is
     the name of the array this request is an element of, `array_index` its index.
     """
@@ -203,6 +204,7 @@ class CapacityRequest:
     promised_start: int = 0
     booking: BookingId | None = None
     attempts: int = 0
+    deliveries: int = 0
     failures: int = 0
     not_again_before: int = 0
     last_failure: str = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -10,8 +12,11 @@ import pytest
 from dws.backends.simulated.faults import Faults
 from dws.engine.ports import RequestQuery
 from dws.model.access import SYSTEM
-from dws.model.request import RequestState
-from tests.api.served import Served
+from dws.model.evolve import evolve
+from dws.model.request import HostLossPolicy, RequestState
+from dws.planner.options import DEFAULT_POLICY
+from tests.api.compute.test_resize_requests import ask, make_group
+from tests.api.served import Served, serving
 from tests.conformance.compute.schema import faults
 
 ZONE = "/compute/v1/projects/research/zones/us-central1-a"
@@ -61,9 +66,10 @@ def test_what_cannot_start_fails_its_operation(fresh: Served) -> None:
     """A client would wait for ever, or take a failure for an instance."""
     fresh.submit("all", alternatives=[{"accelerators": "h100:32", "duration": "4h"}])
     now, flex = insert(fresh, "now").json(), insert(fresh, "flex", FLEX).json()
-    fresh.advance("10s")
-    failed = fresh.owner.get(f"{ZONE}/operations/{now['name']}").json()
-    assert failed["error"]["errors"][0]["code"] == "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
+    (told,) = now["error"]["errors"]
+    assert (now["status"], now["httpErrorStatusCode"]) == ("DONE", 503)
+    assert told["code"] == "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
+    assert "needs 1 free host; a3 has 0 of 4 free now, 1 from Mon 11 Jan 13:00 UTC" in told["message"]
     assert fresh.owner.get(f"{VMS}/now").status_code == 404
     assert fresh.owner.get(f"{VMS}/flex").json()["status"] == "PENDING"
     fresh.advance("2m")
@@ -131,3 +137,32 @@ def test_an_instance_deleted_between_two_attempts_is_not_tried_again(fresh: Serv
     fresh.advance("2h")
     (request,) = fresh.engine.list_requests(SYSTEM, RequestQuery()).items
     assert (request.request.state, request.request.attempts) == (RequestState.CANCELLED, 1)
+
+
+@pytest.fixture
+def requeueing(tmp_path: Path) -> Iterator[Served]:
+    """A server whose policy puts what lost a host back in line."""
+    with serving(tmp_path, policy=evolve(DEFAULT_POLICY, on_host_loss=HostLossPolicy.REQUEUE)) as server:
+        yield server
+
+
+def test_what_was_done_stays_done_when_a_host_is_lost(requeueing: Served) -> None:
+    """A client would see an operation or a resize request that was over begin again, and wait for it."""
+    scheduling = FLEX | {"instanceTerminationAction": "STOP"}
+    wait = {"requestValidForDuration": {"seconds": 7200}}
+    done = insert(requeueing, "v1", scheduling, params=wait).json()
+    group = make_group(requeueing)
+    ask(requeueing, group, resizeBy=3)
+    requeueing.advance("5m")
+    backend = requeueing.engine._backends["simulated"]
+    for unit in range(4):
+        backend.host_down("a3", unit)
+    requeueing.advance("5m")
+    with requeueing.engine.reading() as reader:
+        assert {each.state for each in reader.requests(RequestQuery())} == {RequestState.PENDING}
+    operation = requeueing.owner.get(f"{ZONE}/operations/{done['name']}").json()
+    assert (operation["status"], "error" in operation) == ("DONE", False)
+    assert requeueing.owner.get(f"{group}/resizeRequests/r1").json()["state"] == "SUCCEEDED"
+    assert requeueing.owner.get(f"{VMS}/v1").json()["status"] == "PENDING"
+    requeueing.advance("3h")
+    assert requeueing.owner.get(f"{VMS}/v1").json()["status"] == "TERMINATED"

@@ -11,18 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dws.api.compute_v1 import boot, documents, templates, vm
+from dws.api.compute_v1 import affinity, boot, documents, templates, vm
 from dws.api.compute_v1.documents import Called
-from dws.api.compute_v1.forms import invalid, required, seconds
+from dws.api.compute_v1.forms import required, seconds
 from dws.api.compute_v1.names import last, scope_of
-from dws.engine import requests
 from dws.engine.commands import Submit
 from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
 from dws.model.demand import OPEN_ENDED_S, UNTIL_END, Alternative, Demand
 from dws.model.document import WITH_REQUEST, Document
-from dws.model.errors import AlreadyExists, InvalidArgument
+from dws.model.errors import AlreadyExists
 from dws.model.request import CapacityRequest
+from dws.model.topology import Fleet
 
 LINK: Final = "compute.groupRequest"
 RESIZE_REQUEST: Final = "compute.resizeRequest"
@@ -86,29 +86,23 @@ def ask(
     if template is None:
         raise scope_of(call).not_found(f"global/instanceTemplates/{last(group.body['instanceTemplate'])}")
     properties: dict[str, Any] = template.body["properties"]
-    reservation = reservation_of(properties)
-    request = requests.submit(
-        w,
-        call.who,
-        Submit(
-            project=group.project,
-            name=f"{group.name[:40].rstrip('-')}-{_digest(group.id, w.ids.next(w.now), size=8)}",
-            demand=Demand(
-                alternatives=(
-                    Alternative(
-                        shape=last(properties["machineType"]),
-                        count=count,
-                        duration_s=_duration(properties, run_s, inside=bool(reservation), may_stay=may_stay),
-                        locations=_locations(group),
-                    ),
-                )
-            ),
-            labels=properties.get("labels", {}),
-            workload=boot.workload_of(properties, w.books.fleet, _locations(group)),
-            reservation=reservation,
-            never_fits="wait",
-        ),
-    )[0]
+    locations = _locations(group)
+    aim = affinity.aim_of(w.tx, properties, group.project, _zones(w.books.fleet, locations))
+    wanted = Alternative(
+        shape=last(properties["machineType"]),
+        count=count,
+        duration_s=_duration(properties, run_s, inside=aim.named is not None, may_stay=may_stay),
+        locations=locations,
+    )
+    command = Submit(
+        project=group.project,
+        name=f"{group.name[:40].rstrip('-')}-{_digest(group.id, w.ids.next(w.now), size=8)}",
+        demand=aim.applied(Demand(alternatives=(wanted,))),
+        labels=properties.get("labels", {}),
+        workload=boot.workload_of(properties, w.books.fleet, locations),
+        never_fits="wait",
+    )
+    request = affinity.submit(w, call, aim, command)
     documents.keep(
         w,
         LINK,
@@ -148,32 +142,6 @@ def _unlink(w: Write, group: Document) -> None:
             w.tx.drop_document(link.id)
 
 
-def reservation_of(properties: dict[str, Any]) -> str:
-    """The reservation instances of these properties must run in, as `Submit` names it; empty for none.
-
-    Raises InvalidArgument for affinities that cannot be.
-    """
-    affinity = properties.get("reservationAffinity", {})
-    if affinity.get("consumeReservationType") != "SPECIFIC_RESERVATION":
-        return ""
-    if properties.get("scheduling", {}).get("provisioningModel") == "FLEX_START":
-        raise InvalidArgument(
-            "Invalid value for field 'resource.properties.reservationAffinity': instances with "
-            "provisioning model FLEX_START cannot consume a specific reservation.",
-            field="resource.properties.reservationAffinity",
-        )
-    if affinity.get("key") not in (
-        "compute.googleapis.com/reservation-name",
-        "googleapis.com/reservation-name",
-    ):
-        raise invalid("properties.reservationAffinity.key", affinity.get("key", ""))
-    value = (affinity.get("values") or [""])[0].partition("/reservationBlocks/")[0]
-    if not value:
-        raise required("properties.reservationAffinity.values")
-    _, found, tail = value.rpartition("projects/")
-    return f"{tail.partition('/')[0]}/{last(value)}" if found else last(value)
-
-
 def _duration(properties: dict[str, Any], run_s: int | None, *, inside: bool, may_stay: bool) -> int:
     scheduling = properties.get("scheduling", {})
     told = seconds(scheduling.get("maxRunDuration"))
@@ -192,7 +160,7 @@ def _ran(properties: dict[str, Any], run_s: int) -> dict[str, Any]:
     """The properties of a group's instances: they are deleted at the end of their run, unless the template
     says that they stop, and stay."""
     told = {"instanceTerminationAction": "DELETE"} | properties.get("scheduling", {})
-    if run_s != UNTIL_END:
+    if run_s not in (UNTIL_END, OPEN_ENDED_S):
         told |= {"maxRunDuration": {"seconds": str(run_s)}}
     return properties | {"scheduling": told}
 
@@ -217,6 +185,11 @@ def _locations(group: Document) -> tuple[str, ...]:
         return (place,)
     told = group.body.get("distributionPolicy", {}).get("zones", [])
     return tuple(last(each["zone"]) for each in told if "zone" in each) or (place,)
+
+
+def _zones(fleet: Fleet, locations: tuple[str, ...]) -> list[str]:
+    """The zones that zones and regions come to."""
+    return [zone.name for zone in fleet.zones if zone.name in locations or zone.region in locations]
 
 
 def _free_name(w: Write, group: Document, request: int, rank: int) -> str:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import boot, documents, limits, operations, templates, vm
+from dws.api.compute_v1 import affinity, boot, documents, limits, operations, templates, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import invalid, required, seconds
 from dws.api.compute_v1.instance_forms import INSTANCE
 from dws.api.compute_v1.names import below_project, check_resource_name, last, scope_of
 from dws.api.method import Query
-from dws.engine import requests
+from dws.engine import planning, requests
 from dws.engine.commands import Submit
 from dws.engine.ports import Reader
 from dws.engine.write import Write
@@ -23,6 +23,7 @@ from dws.model.errors import FailedPrecondition
 from dws.model.names import derive_name
 from dws.model.request import CapacityRequest
 from dws.planner.options import PolicyOptions
+from dws.wire.timefmt import render_reason
 
 FLEX_WAIT_S: Final = 90
 """How long a FLEX_START instance waits whose owner does not say."""
@@ -60,16 +61,31 @@ def insert(call: Called) -> dict[str, Any]:
 def ask(
     w: Write, call: Called, name: str, properties: dict[str, Any], demand: Demand, wait_s: int
 ) -> CapacityRequest:
-    """Ask for the machine of an instance, or of several made together, whose name or first name it is."""
+    """Ask for the machine of an instance, or of several made together, whose name or first name it is. What
+    may not wait starts, or is over, in this very write.
+
+    Raises FailedPrecondition when the reservation it names is not open or has not enough left, and what
+    `affinity.aim_of` raises.
+    """
+    locations = demand.alternatives[0].locations
+    aim = affinity.aim_of(w.tx, properties, call.project, locations)
+    affinity.check_ready(aim)
     command = Submit(
         project=call.project,
         name=derive_name(f"vm-{name}", f"{w.ids.next(w.now):x}"),
-        demand=demand,
+        demand=aim.applied(demand),
         wait_s=wait_s,
         labels=properties.get("labels", {}),
-        workload=boot.workload_of(properties, w.books.fleet, demand.alternatives[0].locations),
+        workload=boot.workload_of(properties, w.books.fleet, locations),
     )
-    return requests.submit(w, call.who, command)[0]
+    request = affinity.submit(w, call, aim, command)
+    reason = planning.start_now(w, request) if wait_s <= NOW_S else None
+    if reason is None:
+        return w.tx.request(request.id) or request
+    why = render_reason(reason.text, dict(reason.facts))
+    if aim.named is not None:
+        raise affinity.full(aim.named.name, why)
+    return requests.give_up(w, request, why)
 
 
 def _made_like(call: Called) -> dict[str, Any]:
@@ -94,11 +110,7 @@ def demand_of(call: Called, properties: dict[str, Any], zone: str) -> tuple[Dema
     if all(pool.piece_of(shape) is None for pool in fleet.pools_in((zone,))):
         why = f"Machine type with name '{shape}' does not exist in zone '{zone}'."
         raise invalid("machineType", properties["machineType"], why)
-    affinity = properties.get("reservationAffinity", {}).get("consumeReservationType")
-    if affinity == "SPECIFIC_RESERVATION" or scheduling.get("provisioningModel") == "RESERVATION_BOUND":
-        raise invalid(
-            "reservationAffinity", affinity, "An instance by itself cannot use a reservation here yet."
-        )
+    inside = affinity.reference_in(properties) is not None
     flex = scheduling.get("provisioningModel") == "FLEX_START"
     run_s = seconds(scheduling.get("maxRunDuration"))
     if flex and run_s is None:
@@ -107,7 +119,8 @@ def demand_of(call: Called, properties: dict[str, Any], zone: str) -> tuple[Dema
         raise invalid(
             "scheduling.terminationTime", scheduling["terminationTime"], "Say maxRunDuration instead."
         )
-    limits.check_run(call.engine.policy, run_s, "scheduling.maxRunDuration")
+    if not inside:  # in a reservation its end bounds the run
+        limits.check_run(call.engine.policy, run_s, "scheduling.maxRunDuration")
     one = Alternative(shape=shape, count=1, duration_s=run_s or OPEN_ENDED_S, locations=(zone,))
     return Demand(alternatives=(one,)), _wait(call.engine.policy, properties) if flex else NOW_S
 

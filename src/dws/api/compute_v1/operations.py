@@ -124,7 +124,7 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:
     where, _, place = kept.scope.partition("/")
     if place:
         found[where.removesuffix("s")] = scope.link(kept.scope)
-    if request is not None and not request.was_delivered:
+    if request is not None and not request.deliveries:
         if request.state not in _FAILED:
             return found | {"status": "RUNNING", "progress": 0}
         return found | {"endTime": format_instant(request.ended_at)} | _failed(request)

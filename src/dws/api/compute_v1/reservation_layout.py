@@ -60,7 +60,7 @@ def of(reader: Reader, reservation: Reservation) -> Layout:
     held = frozenset(booking.units)
     return Layout(
         pool=pool,
-        blocks=_parts(pool, _levels(pool), held, frozenset(running), down),
+        blocks=_parts(pool, levels(pool), held, frozenset(running), down),
         in_use=len(running),
         users=Counter(running.values()),
         degraded=reservation.is_degraded or bool(held & down),
@@ -78,7 +78,7 @@ def _running(reader: Reader, booking: int) -> dict[int, str]:
     return found
 
 
-def _levels(pool: Pool) -> tuple[str, ...]:
+def levels(pool: Pool) -> tuple[str, ...]:
     """The level of blocks and, if there is one, the next finer of sub-blocks."""
     at = pool.levels.index(BLOCK) if BLOCK in pool.levels else 0
     return pool.levels[at : at + 2]
@@ -86,25 +86,25 @@ def _levels(pool: Pool) -> tuple[str, ...]:
 
 def _parts(
     pool: Pool,
-    levels: tuple[str, ...],
+    below: tuple[str, ...],
     held: frozenset[int],
     used: frozenset[int],
     down: frozenset[int],
 ) -> tuple[Held, ...]:
     """Those domains of the first level that hold any of the units, each with its parts of the next."""
-    if not levels:
+    if not below:
         return ()
     found = []
     for domain in pool.domains:
         units = held.intersection(domain.units)
-        if units and domain.level == levels[0]:
+        if units and domain.level == below[0]:
             found.append(
                 Held(
                     domain=domain,
                     units=tuple(sorted(units)),
                     used=used & units,
                     down=down & units,
-                    parts=_parts(pool, levels[1:], units, used, down),
+                    parts=_parts(pool, below[1:], units, used, down),
                 )
             )
     return tuple(found)

@@ -123,6 +123,19 @@ def put(w: Write, kept: Document, properties: dict[str, Any]) -> Document:
     return changed
 
 
+def behind(reader: Reader, project: str, zone: str, named: Reference) -> Reservation | None:
+    """The engine's reservation in `zone` that work of `project` means, also one that was made through another
+    door; None as in `look_up`."""
+    owner = named.project or project
+    kept = reader.document_named(KIND, owner, f"zones/{zone}", named.name)
+    found = reader.reservation(kept.reservation) if kept is not None else None
+    if status(found) is None:
+        found = reader.reservation_named(owner, named.name)
+    if found is None or status(found) is None or found.hosts_max_of(project) is None:
+        return None
+    return found if found.zone == zone and named.zone in ("", zone) else None
+
+
 def keep(
     w: Write,
     project: str,
@@ -248,6 +261,22 @@ def _resource_status(layout: Layout) -> dict[str, Any]:
 def path_of(kept: Document) -> str:
     """Its path below the project."""
     return f"{kept.scope}/reservations/{kept.name}"
+
+
+def consumed(reader: Reader, reservation: int, host: int) -> dict[str, str]:
+    """Which reservation an instance on a host runs in, and in which block of it."""
+    behind, fleet = reader.reservation(reservation), reader.fleet()
+    if behind is None or fleet is None:
+        return {}
+    path = f"projects/{behind.project}/zones/{behind.zone}/reservations/{behind.name}"
+    found, pool = {"consumedReservation": path}, fleet.pool(behind.pool)
+    words = (("Block", "reservationBlocks"), ("SubBlock", "reservationSubBlocks"))
+    for (word, collection), level in zip(words, reservation_layout.levels(pool), strict=False):
+        if not (name := pool.domain_of(host, level)):
+            break
+        path = f"{path}/{collection}/{name}"
+        found[f"consumedReservation{word}"] = path
+    return found
 
 
 def find(reader: Reader, call: Called) -> Document:

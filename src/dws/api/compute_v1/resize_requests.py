@@ -162,7 +162,7 @@ def state_of(request: CapacityRequest | None) -> str:
     """The public service's word for how far it is."""
     if request is None:
         return "SUCCEEDED"
-    if request.was_delivered:
+    if request.deliveries:
         return "SUCCEEDED"
     if request.state is RequestState.ENDING and request.requeue:  # an attempt failed; there will be another
         return "ACCEPTED"
@@ -186,7 +186,8 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:
         "selfLink": scope.link(_path(kept)),
     } | kept.body
     if state == "FAILED" and request is not None:
-        error = {"code": "LIMIT_EXCEEDED", "message": request.end_message or request.last_failure}
+        code = "RESERVATION_NOT_FOUND" if request.demand.reservation > 0 else "LIMIT_EXCEEDED"
+        error = {"code": code, "message": request.end_message or request.last_failure}
         found["status"] = {"error": {"errors": [error]}}
     elif state == "ACCEPTED" and request is not None and request.last_failure:
         error = {"code": EXHAUSTED, "message": request.last_failure}

@@ -13,11 +13,29 @@ from dws.wire.timefmt import format_instant, render_reason
 EXHAUSTED: Final = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
 NEVER: Final = "9999-12-31T23:59:59.997Z"
 """How the public service says that it knows no start."""
+NOT_READY: Final = (
+    "Cannot insert instance to a reservation with status: {status}, as it requires reservation to be in "
+    "READY state."
+)
+FULL: Final = "Specified reservation '{name}' does not have available resources for the request."
+_IN_A_RESERVATION: Final = {
+    "RESERVATION_NOT_OPEN": ("RESERVATION_NOT_READY", NOT_READY),
+    "RESERVATION_FULL": ("RESERVATION_CAPACITY_EXCEEDED", FULL),
+    "SHARE_LIMIT": ("RESERVATION_CAPACITY_EXCEEDED", FULL),
+    "RESERVATION_TOO_SHORT": ("RESERVATION_CAPACITY_EXCEEDED", FULL),
+    "RESERVATION_OVER": ("RESERVATION_NOT_FOUND", "Specified reservations [{name}] do not exist."),
+    "RESERVATION_NOT_SHARED": ("INVALID_RESERVATION", "Reservation '{name}' is not shared any more."),
+    "RESERVATION_OTHER_KIND": (
+        "RESERVATION_INCOMPATIBLE",
+        "No available resources in specified reservations '{name}'.",
+    ),
+}
+"""What clients look for where work waits for a reservation, by our reason."""
 
 
 def shortage(request: CapacityRequest, forecast: Forecast) -> dict[str, Any]:
     """Why it has not started and when it is expected to: an entry of a list of errors."""
-    start = forecast.expected_start
+    start, told = forecast.expected_start, dict(forecast.reason.facts)
     facts = {
         "estimatedAvailabilityTime": NEVER if start is None else format_instant(start),
         "placeInLine": str(forecast.place),
@@ -27,9 +45,11 @@ def shortage(request: CapacityRequest, forecast: Forecast) -> dict[str, Any]:
         facts["promisedLatestStart"] = format_instant(forecast.promised_start)
     info = {"reason": "resource_availability", "domain": "compute.googleapis.com", "metadatas": facts}
     place = ", ".join(request.demand.alternatives[0].locations)
+    code, known = _IN_A_RESERVATION.get(forecast.reason.code, (EXHAUSTED, ""))
+    known = known.format(status="CREATING", name=told.get("name", "")) + " " if known else ""
     return {
-        "code": EXHAUSTED,
-        "message": f"{place}: {render_reason(forecast.reason.text, dict(forecast.reason.facts))}",
+        "code": code,
+        "message": f"{known}{place}: {render_reason(forecast.reason.text, told)}",
         "errorDetails": [{"errorInfo": info}],
     }
 

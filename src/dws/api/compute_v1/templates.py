@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, operations
+from dws.api.compute_v1 import affinity, documents, operations
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import OUTPUT_ONLY, Form, anything, required, text
 from dws.api.compute_v1.instance_forms import PROPERTIES
@@ -35,6 +35,7 @@ def insert(call: Called) -> dict[str, Any]:
     name = check_resource_name(body.get("name"))
     if not body.get("properties", {}).get("machineType"):
         raise required("properties.machineType")
+    affinity.reference_in(body["properties"], "properties.")
 
     def work(w: Write) -> operations.Change:
         path = f"{place}/instanceTemplates/{name}"

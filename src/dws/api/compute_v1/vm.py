@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents
+from dws.api.compute_v1 import documents, reservations
 from dws.api.compute_v1.names import Scope, fingerprint, fingerprint_of, last
 from dws.engine import requests
 from dws.engine.commands import Release
@@ -99,7 +99,7 @@ def _at_the_end(kept: Document, request: CapacityRequest | None) -> str | None:
     """What becomes of it when its run is over: it stays, stopped, or goes; it goes when it was let go."""
     if kept.body.get("let_go"):
         return None
-    if request is not None and not (request.was_delivered and instance_of(kept, request)):
+    if request is not None and not request.deliveries:
         return "TERMINATED" if kept.body["starts"] > 1 else None  # it never came, or not again
     return "TERMINATED" if kept.body["stopped"] or at_end(kept) == "STOP" else None
 
@@ -225,6 +225,9 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None
         found["lastStartTimestamp"] = format_instant(request.grant.delivered_at)
         if state in _HOLDS and instance is not None:
             found["resourceStatus"] = _resource_status(scope, request.grant, instance)
+            if request.demand.reservation and request.grant.reservation:  # what is lent is not consumed
+                consumed = reservations.consumed(reader, request.grant.reservation, instance.unit)
+                found["resourceStatus"]["reservationConsumptionInfo"] = consumed
     if state == "TERMINATED" and request is not None and request.ended_at:
         found["lastStopTimestamp"] = format_instant(request.ended_at)
     return found
