@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from dws.api.compute_v1.resize_requests import state_of
+from dws.backends.simulated.faults import Faults
 from dws.engine.ports import DocumentQuery
 from dws.model.evolve import evolve
 from dws.model.request import RequestState
@@ -208,3 +209,48 @@ def test_a_failed_attempt_that_is_tried_again_is_not_over(fresh: Served) -> None
     ending = evolve(request, state=RequestState.ENDING, requeue=True)
     assert state_of(ending) == "ACCEPTED"
     assert state_of(evolve(ending, requeue=False)) == "CANCELLED"
+
+
+def test_a08_what_an_attempt_failed_with_is_told_whole(fresh: Served) -> None:
+    """O-A08: a client would choke on it; or see an empty error where nothing failed."""
+    said = 'the "north" rack\nhas no power: K\u00fchlung ausgefallen'
+    backend = fresh.engine._backends["simulated"]
+    backend.faults = Faults(refuse=said)
+    group = make_group(fresh)
+    ask(fresh, group)
+    fresh.advance("1m")
+    for found in (
+        get(fresh, f"{group}/resizeRequests/r1", RR),
+        get(fresh, f"{group}/resizeRequests")["items"][0],
+    ):
+        (error,) = found["status"]["lastAttempt"]["error"]["errors"]
+        assert (found["state"], bool(error["code"]), said in error["message"]) == ("ACCEPTED", True, True)
+    backend.faults = Faults(reject=said)
+    fresh.advance("2h")
+    found = get(fresh, f"{group}/resizeRequests/r1", RR)
+    (error,) = found["status"]["error"]["errors"]
+    assert (found["state"], bool(error["code"]), said in error["message"]) == ("FAILED", True, True)
+    backend.faults = Faults()
+    ask(fresh, group, "r2")
+    fresh.advance("5m")
+    found = get(fresh, f"{group}/resizeRequests/r2", RR)
+    assert (found["state"], found["status"]) == ("SUCCEEDED", {})
+
+
+def test_a09_instances_are_of_the_model_that_was_asked_for(fresh: Served) -> None:
+    """O-A09: flex start asked for, standard instances paid for."""
+    scheduling = {
+        "provisioningModel": "FLEX_START",
+        "maxRunDuration": {"seconds": "7200"},
+        "instanceTerminationAction": "DELETE",
+    }
+    group = make_group(fresh, properties=FLEX | {"scheduling": scheduling})
+    ask(fresh, group)
+    fresh.advance("5m")
+    template = get(fresh, f"{TEMPLATES}/t", "InstanceTemplate")
+    assert template["properties"]["scheduling"] == scheduling
+    assert get(fresh, group, IGM)["instanceTemplate"].endswith("/global/instanceTemplates/t")
+    there = get(fresh, f"{ZONE}/instances", "InstanceList")["items"]
+    assert [each["scheduling"] for each in there] == [scheduling] * 2
+    ends = {each["resourceStatus"]["scheduling"]["terminationTimestamp"] for each in there}
+    assert ends == {"2027-01-11T11:00:00Z"}

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from dws.api.compute_v1 import documents, group_members, group_size, operations, templates, vm
+from dws.api.compute_v1 import affinity, documents, group_members, group_size, operations, templates, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import OUTPUT_ONLY, Form, Kind, int32, invalid, many, required, text, words
 from dws.api.compute_v1.group_members import COMING, Member
@@ -125,6 +125,7 @@ def _check_flex(scope: Scope, reader: Reader, group: Document) -> None:
     template = templates.look_up(reader, group.project, group.body["instanceTemplate"])
     if template is None:
         raise scope.not_found(group.body["instanceTemplate"])
+    affinity.reference_in(template.body["properties"], "properties.")
     if group_size.model(reader, group) != "FLEX_START":
         return
     action = template.body["properties"]["scheduling"].get("instanceTerminationAction", "DELETE")

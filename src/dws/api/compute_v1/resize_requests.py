@@ -20,7 +20,7 @@ from dws.engine.ports import Reader
 from dws.engine.write import Write
 from dws.model.document import WITH_REQUEST, Document
 from dws.model.errors import InvalidArgument
-from dws.model.request import CapacityRequest, RequestState
+from dws.model.request import CapacityRequest, EndReason, RequestState
 from dws.wire.timefmt import format_instant
 
 FORM: Final = Form(
@@ -186,7 +186,8 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:
         "selfLink": scope.link(_path(kept)),
     } | kept.body
     if state == "FAILED" and request is not None:
-        code = "RESERVATION_NOT_FOUND" if request.demand.reservation > 0 else "LIMIT_EXCEEDED"
+        turned_away = request.demand.reservation > 0 and request.end_reason is EndReason.WAIT_LIMIT
+        code = "RESERVATION_NOT_FOUND" if turned_away else "LIMIT_EXCEEDED"
         error = {"code": code, "message": request.end_message or request.last_failure}
         found["status"] = {"error": {"errors": [error]}}
     elif state == "ACCEPTED" and request is not None and request.last_failure:

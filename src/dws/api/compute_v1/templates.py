@@ -35,7 +35,8 @@ def insert(call: Called) -> dict[str, Any]:
     name = check_resource_name(body.get("name"))
     if not body.get("properties", {}).get("machineType"):
         raise required("properties.machineType")
-    affinity.reference_in(body["properties"], "properties.")
+    if "reservationAffinity" in body["properties"]:
+        affinity.reference_in(body["properties"], "properties.")
 
     def work(w: Write) -> operations.Change:
         path = f"{place}/instanceTemplates/{name}"
