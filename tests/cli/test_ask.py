@@ -173,6 +173,7 @@ def test_the_project_is_the_one_named(dws: Run, stub: Stub, monkeypatch: pytest.
         ("--tpu v5e --topology 4x8", {"accelerators": "v5e:1", "topology": "4x8"}),
         ("--tpu v5e --topology 4x8 --count 3", {"accelerators": "v5e:3", "topology": "4x8"}),
         ("--tpu v5litepod-16 --count 2", {"accelerators": "v5litepod-16:2"}),
+        ("--accelerators v5litepod-16", {"accelerators": "v5litepod-16"}),
         ("--accelerators v5p:1 --topology 4x4x8", {"accelerators": "v5p:1", "topology": "4x4x8"}),
         (
             "--machine ct5lp-hightpu-4t --count 2 --topology 4x4",
@@ -216,6 +217,7 @@ def test_another_slice_will_do_as_well(dws: Run, asking: Stub) -> None:
         ("--tpu v5e --topology 3x3", "v5e has no slice '3x3'; it has 1x1, 2x2, 2x4"),
         ("--tpu v5e --topology 1x8", "of 8 chips it has 2x4"),
         ("--tpu v5litepod-17", "there is no 'v5litepod-17'; near are v5litepod-4, v5litepod-8"),
+        ("--accelerators v5litepod-17", "near are v5litepod-4, v5litepod-8"),
         ("--tpu v5e", "needs a topology as well, for example one of 1x1, 2x2"),
         ("--tpu h100", "is no TPU; say one of v4, v5e"),
         ("--tpu v5e --topology 4x4 --machine a3-highgpu-8g", "say what you want"),

@@ -111,7 +111,13 @@ def dws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
         ("--accelerators v5e:9", "no slice of v5e has 9 chips; near are"),
         ("--tpu v5litepod-17", "near are v5litepod-4, v5litepod-8"),
         ("--tpu v6e --topology 4x4", "no pod of this fleet serves 'v6e' 4x4"),
-        ("--tpu v5e --topology 1x1", "serves 'v5e' 1x1 (it has: tpu-v5e 8x8, tpu-v5p 4x8x8)"),
+        ("--tpu v5e --topology 8x16", "serves 'v5e' 8x16 (v5e has 2x2, 2x4, 4x4, 4x8, 8x8)"),
+        ("--tpu v5p --topology 4x8x12", "4x4x4 and whole cubes up to 4x8x8"),
+        ("--tpu v5e --topology 1x1", "serves 'v5e' 1x1 (v5e has 2x2, 2x4, 4x4, 4x8, 8x8)"),
+        (
+            "--machine ct5p-hightpu-1t --topology 2x2x2",
+            "(v5p has 2x2x1, 2x2x2, 2x2x4, 2x4x4, 4x4x4 and whole cubes up to 4x8x8)",
+        ),
     ],
 )
 def test_j03_a_slice_that_cannot_be_is_refused_with_those_that_can(dws: Door, asked: str, told: str) -> None:
@@ -319,8 +325,7 @@ def test_l03_the_reason_speaks_of_slices_and_chips(dws: Door) -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ("--tpu v5e --topology 8x16", "a pod of v5e has no slice larger than 8x8; ask for that"),
-        ("--tpu v5p --topology 4x8x12", "a pod of v5p has no slice larger than 4x8x8"),
+        ("--tpu v5p --topology 4x4x8 --within cube", "the largest cube of v5p has no room for one"),
         ("--tpu v5e --topology 4x8 --count 3", "asked for 3 x 4x8, the largest pool of v5e has room for 2"),
         ("--tpu v5p --topology 4x8x8 --count 3", "asked for 3 x 4x8x8, the largest pool of v5p has room for 2"),
     ],

@@ -106,7 +106,9 @@ def check_what(wish: Wish) -> None:
         )
     if wish.accelerators and wish.count is not None:
         raise click.UsageError("--count goes with --machine and --tpu; write --accelerators TYPE:COUNT")
-    if wish.accelerators and not _AMOUNT.fullmatch(wish.accelerators):
+    if wish.accelerators and not (
+        _AMOUNT.fullmatch(wish.accelerators) or tpus.is_slice_name(wish.accelerators)
+    ):
         raise InvalidArgument(
             f"accelerators: '{wish.accelerators}' is not TYPE:COUNT, such as 'h100:16'",
             field="accelerators",

@@ -119,17 +119,10 @@ def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
                 field=f"{where}locations",
             )
     kinds = [p for p in fleet.pools if is_of_kind(alternative, p)]
-    pods = {f"{p.shape.accelerator} {p.topology}" for p in fleet.pools if p.topology}
-    if not kinds and (slices.names_slice(alternative) or (pods and slices.wanted(alternative) is not None)):
-        size = alternative.topology
-        if not slices.names_slice(alternative):
-            size = f"with {alternative.count} chips"
-        raise InvalidArgument(
-            f"{where}accelerators: no pod of this fleet serves "
-            f"'{alternative.accelerator or alternative.shape}'"
-            f"{' ' + size if size else ''} (it has: {_names(pods)})",
-            field=f"{where}accelerators",
-        )
+    has_pods = any(p.topology for p in fleet.pools)
+    is_slice = slices.names_slice(alternative) or (has_pods and slices.wanted(alternative) is not None)
+    if not kinds and is_slice:
+        raise _no_such_slice(alternative, fleet, where)
     if not kinds and alternative.shape:
         shapes = {s.name for p in fleet.pools for s in p.shapes}
         raise InvalidArgument(
@@ -172,6 +165,23 @@ def _refuse_illegal_slice(alternative: Alternative, fleet: Fleet, where: str) ->
         field = error.field or ""
         plain = error.message.removeprefix(f"{field}: ")
         raise InvalidArgument(f"{where}{field}: {plain}", field=f"{where}{field}") from None
+
+
+def _no_such_slice(alternative: Alternative, fleet: Fleet, where: str) -> InvalidArgument:
+    """A legal slice that no pod of the fleet serves: what its pods of that kind do, or what pods it has."""
+    asked = slices.wanted(alternative)
+    pods = [p for p in fleet.pools if p.topology]
+    alike = [p for p in pods if asked is not None and p.shape.accelerator == asked[0].accelerator]
+    there = {f"{p.shape.accelerator} {p.topology}" for p in pods}
+    told = "; ".join(f"{p.name} has {slices.offered(p)}" for p in alike) or f"it has: {_names(there)}"
+    size = f" {alternative.topology}" if alternative.topology else ""
+    if not slices.names_slice(alternative):
+        size = f" with {alternative.count} chips"
+    return InvalidArgument(
+        f"{where}accelerators: no pod of this fleet serves '{alternative.accelerator or alternative.shape}'"
+        f"{size} ({told})",
+        field=f"{where}accelerators",
+    )
 
 
 def _size(alternative: Alternative, pools: list[Pool], options: PolicyOptions, where: str) -> None:

@@ -60,20 +60,13 @@ def behind_others(candidate: Candidate, where: str, idle: Idle, at: int) -> Reas
 
 
 def never_fits(candidate: Candidate) -> Reason:
-    """What was asked, and the most or the largest there is."""
-    pool = candidate.pool
-    most = in_slices(candidate, pool.largest(candidate.within, candidate.piece))
-    largest = slices.largest_free(pool, [cell.size for cell in pool.cells])
-    facts = facts_of(candidate) | {"pool": pool.name, "most": most, "largest": str(largest)}
-    if most:
-        facts["level"] = candidate.within or "pool"
-        text = (
-            "will never start: asked for {need} x {topology}, the largest {level} of {pool} has room for "
-            "{most}; ask for at most {most}"
-        )
-    else:
-        text = (
-            "will never start: asked for {need} x {topology}, a pod of {pool} has no slice larger than "
-            "{largest}; ask for that, or several smaller ones"
-        )
-    return Reason(code="NEVER_FITS", text=text, facts=facts)
+    """How many were asked for, and the most there is room for."""
+    most = in_slices(candidate, candidate.pool.largest(candidate.within, candidate.piece))
+    level = candidate.within or "pool"
+    facts = facts_of(candidate) | {"pool": candidate.pool.name, "most": most, "level": level}
+    room = "room for {most}; ask for at most {most}" if most else "no room for one"
+    return Reason(
+        code="NEVER_FITS",
+        text="will never start: asked for {need} x {topology}, the largest {level} of {pool} has " + room,
+        facts=facts,
+    )

@@ -105,8 +105,6 @@ def in_pool(alternative: Alternative, pool: Pool) -> Topology | None:
         return None
     if found is None or found[0].accelerator != pool.shape.accelerator:
         return None
-    if found[1].chips > pool.largest_group(POD_LEVEL) * pool.unit_weight:
-        return None
     return found[1] if _vm_shape(alternative, found[1], pool) is not None else None
 
 
@@ -136,18 +134,14 @@ def _vm_shape(alternative: Alternative, topology: Topology, pool: Pool) -> Machi
 
 
 def _fitting(topology: Topology, pool: Pool) -> list[MachineShape]:
-    """The shapes of the pool that a slice can be made of."""
-    per_host = pool.shape.accelerators
-    if topology.chips > per_host and topology.chips % per_host:
+    """The shapes of the pool that a slice can be made of: one machine, or several of four chips or more."""
+    chips, per_host = topology.chips, pool.shape.accelerators
+    if chips > per_host and chips % per_host:
         return []
-    if len(topology.sides) == 2 and topology.chips > pool.largest_group(POD_LEVEL) * pool.unit_weight:
-        return []  # two planes side by side are no larger one
-    return [
-        s
-        for s in pool.shapes
-        if topology.chips % s.accelerators == 0
-        and (topology.chips >= per_host or s.accelerators == topology.chips)
-    ]
+    if chips > pool.largest_group(POD_LEVEL) * pool.unit_weight:
+        return []  # two pods side by side are no larger one
+    several = min(VM_CHIPS, per_host) if chips >= per_host else chips
+    return [s for s in pool.shapes if several <= s.accelerators <= chips and chips % s.accelerators == 0]
 
 
 def pieces(alternative: Alternative, topology: Topology, pool: Pool) -> tuple[int, Piece]:
@@ -173,6 +167,13 @@ def served(pool: Pool) -> tuple[Topology, ...]:
     assert generation is not None, f"pool {pool.name} has pods"
     small = (t for t in tpu.topologies(generation) if t.cubes < 2)
     return tuple(t for t in small if _fitting(t, pool))
+
+
+def offered(pool: Pool) -> str:
+    """What slices of a pool of pods there can be, for people: the smaller ones, and the largest."""
+    small = [str(t) for t in served(pool)]
+    largest = str(largest_free(pool, [cell.size for cell in pool.cells]))
+    return ", ".join(small) + ("" if largest in small else f" and whole cubes up to {largest}")
 
 
 def largest_free(

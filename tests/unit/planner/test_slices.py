@@ -110,6 +110,28 @@ def test_j03_an_impossible_slice_is_refused_with_the_legal_ones() -> None:
             admission.check(Demand(alternatives=(wanted,)), the_fleet(), PolicyOptions(), NOW)
 
 
+def test_a_slice_of_several_machines_has_four_chips_in_each_or_a_host() -> None:
+    """A slice could come as sixteen machines of a chip, which no program is started on."""
+    fleet = the_fleet()
+    options = PolicyOptions()
+    for shape, topology, is_legal in (
+        ("ct5lp-hightpu-1t", "4x4", False),
+        ("ct5lp-hightpu-1t", "2x2", False),
+        ("ct5lp-hightpu-1t", "1x1", True),
+        ("ct5lp-hightpu-4t", "2x2", True),
+        ("ct5lp-hightpu-4t", "2x4", True),
+        ("ct5lp-hightpu-8t", "2x4", True),
+        ("ct5lp-hightpu-4t", "8x8", True),
+        ("ct5lp-hightpu-8t", "2x2", False),
+    ):
+        wanted = Demand(alternatives=(Alternative(shape=shape, topology=topology, count=1, duration_s=H),))
+        if is_legal:
+            admission.check(wanted, fleet, options, NOW)
+        else:
+            with pytest.raises(InvalidArgument, match="no pod of this fleet serves"):
+                admission.check(wanted, fleet, options, NOW)
+
+
 def test_the_bound_on_instances_counts_the_machines_of_a_slice() -> None:
     """One slice of sixteen machines would pass where sixteen machines do not."""
     options = PolicyOptions(instances_max=15)
@@ -142,7 +164,7 @@ def test_a_slice_is_never_larger_than_its_pod() -> None:
     fleet = fleetfile.parse(TEXT.replace('topology = "16x16"', 'topology = "4x4"\npods = 2'))
     for accelerator, topology, count in (("v5e", "4x8", 1), ("v5litepod-32", "", 1), ("v5e", "", 32)):
         wanted = Alternative(accelerator=accelerator, count=count, topology=topology, duration_s=H)
-        with pytest.raises(InvalidArgument, match=r"no pod of this fleet serves '.*tpu-v5e 4x4"):
+        with pytest.raises(InvalidArgument, match=r"no pod of this fleet serves '.*v5e has .*, 4x4\)"):
             admission.check(Demand(alternatives=(wanted,)), fleet, PolicyOptions(), NOW)
         seen = build(fleet, queue=[a_request(1, wanted)])
         assert not plan(seen, PolicyOptions(), NOW).decisions
