@@ -158,18 +158,22 @@ class Registry:
 
     def match(self, verb: str, path: bytes) -> tuple[Route, dict[str, str]]:
         """The route of a raw path, and its values. Raises NoSuchPath, MethodNotAllowed, InvalidArgument."""
-        segments = path.decode("latin-1")[1:].split("/")
+        ahead = path.decode("latin-1")[1:].split("/")
         values: dict[str, str] = {}
-        node, last = self._root, len(segments) - 1
-        for index, segment in enumerate(segments):
+        node, custom = self._root, ""
+        while ahead:
+            segment = ahead.pop(0)
             name, custom = segment, ""
-            if index == last and ":" in segment[:-1]:
+            if not ahead and ":" in segment[:-1]:
                 name, _, custom = segment.rpartition(":")
             if not custom:
                 name = segment
             found = self._step(node, name, values)
             if custom and (found is None or custom not in found.verbs):
                 found, custom = self._step(node, segment, values), ""
+            if found is None and "%2F" in segment:  # slashes inside a part of a path, escaped by its client
+                ahead = segment.split("%2F") + ahead
+                continue
             if found is None:
                 raise NoSuchPath(_nothing_at(path))
             node = found

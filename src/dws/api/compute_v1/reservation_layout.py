@@ -17,19 +17,21 @@ BLOCK: Final = "block"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The part of a domain that a reservation holds: `units` of it, instances run in `used` of them,
-    `down` are out of order. `parts` are the same of the domains one level below."""
+    """The part of a domain that a reservation holds: `units` of it, `used` are the first ones of the instances
+    that run there, `down` are out of order, and so many more are `lacking` that were lost. `parts` are the
+    same of the domains one level below."""
 
     domain: Domain
     units: tuple[int, ...]
     used: frozenset[int]
     down: frozenset[int]
+    lacking: int = 0
     parts: tuple[Held, ...] = ()
 
     @property
     def degraded(self) -> bool:
-        """True when a host of it is out of order."""
-        return bool(self.down)
+        """True when a host of it is out of order, or lost."""
+        return bool(self.down) or self.lacking > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,30 +53,33 @@ def of(reader: Reader, reservation: Reservation) -> Layout:
     assert fleet is not None, "who has a reservation has a fleet"
     assert booking is not None, "what is not over is booked"
     pool = fleet.pool(booking.pool)
-    running = _running(reader, booking.id)
+    running = _running(reader, booking.id, pool)
     down = frozenset(
-        status.unit
+        unit
         for status in reader.host_statuses()
         if status.pool == pool.name and status.state is HostState.DOWN
+        for unit in pool.units_of(status.unit)
     )
     held = frozenset(booking.units)
+    lost = Counter({part.cell: part.count for part in booking.parts if not part.units} if held else {})
     return Layout(
         pool=pool,
-        blocks=_parts(pool, levels(pool), held, frozenset(running), down),
+        blocks=_parts(pool, levels(pool), held, frozenset(running), down, lost),
         in_use=len(running),
         users=Counter(running.values()),
         degraded=reservation.is_degraded or bool(held & down),
     )
 
 
-def _running(reader: Reader, booking: int) -> dict[int, str]:
+def _running(reader: Reader, booking: int, pool: Pool) -> dict[int, str]:
     """The first unit of each instance that runs inside a booking, and its project; hosts that are only lent
     to others do not count."""
     found: dict[int, str] = {}
     for inside in reader.bookings_inside(booking):
         request = reader.request(inside.owner) if inside.stage is Stage.LIVE else None
         if request is not None and request.grant is not None and request.demand.reservation:
-            found |= {i.unit: request.project for i in request.grant.instances if i.is_held}
+            held = (i for i in request.grant.instances if i.is_held)
+            found |= {pool.units_at(i.unit, i.slots)[0]: request.project for i in held}
     return found
 
 
@@ -90,21 +95,25 @@ def _parts(
     held: frozenset[int],
     used: frozenset[int],
     down: frozenset[int],
+    lost: Counter[int],
 ) -> tuple[Held, ...]:
-    """Those domains of the first level that hold any of the units, each with its parts of the next."""
+    """Those domains of the first level that hold any of the units, or should (`lost` are so many of a cell),
+    each with its parts of the next."""
     if not below:
         return ()
     found = []
     for domain in pool.domains:
         units = held.intersection(domain.units)
-        if units and domain.level == below[0]:
+        here = Counter({cell: n for cell, n in lost.items() if pool.cells[cell].first in domain.units})
+        if (units or here) and domain.level == below[0]:
             found.append(
                 Held(
                     domain=domain,
                     units=tuple(sorted(units)),
                     used=used & units,
                     down=down & units,
-                    parts=_parts(pool, below[1:], units, used, down),
+                    lacking=here.total(),
+                    parts=_parts(pool, below[1:], units, used, down, here),
                 )
             )
     return tuple(found)
