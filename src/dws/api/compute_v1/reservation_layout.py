@@ -17,8 +17,8 @@ BLOCK: Final = "block"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The part of a domain that a reservation holds: `units` of it, `used` are the first ones of the instances
-    that run there, `down` are out of order, and so many more are `lacking` that were lost. `parts` are the
+    """The part of a domain that a reservation holds: `units` of it, `used` are the first ones of what runs
+    there, `down` are out of order, and so many more are `lacking` that were lost. `parts` are the
     same of the domains one level below."""
 
     domain: Domain
