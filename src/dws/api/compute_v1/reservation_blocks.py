@@ -39,7 +39,8 @@ def list_blocks(call: Called) -> dict[str, Any]:
     """The blocks of a reservation."""
     kept, behind, layout = _layout(call)
     items = [_shown_block(scope_of(call), kept, behind, layout, held) for held in layout.blocks]
-    return documents.listed(call, "reservationBlock", f"{_path(kept)}/reservationBlocks", items)
+    path = f"{_path(kept)}/reservationBlocks"
+    return documents.listed(call, "reservationBlock", path, documents.page_of(call, path, items))
 
 
 def get_block(call: Called) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def list_sub_blocks(call: Called) -> dict[str, Any]:
     block = _block(call, kept, layout)
     items = [_shown_sub_block(scope_of(call), kept, behind, layout, block, held) for held in block.parts]
     path = f"{_path(kept)}/reservationBlocks/{block.domain.name}/reservationSubBlocks"
-    return documents.listed(call, "reservationSubBlock", path, items)
+    return documents.listed(call, "reservationSubBlock", path, documents.page_of(call, path, items))
 
 
 def get_sub_block(call: Called) -> dict[str, Any]:
