@@ -153,7 +153,8 @@ def test_in_default_mode_it_may_be_held_beyond_its_window(fresh: Served) -> None
     more = {"autoCreatedReservationsDeleteTime": "2027-02-01T09:00:00Z"}
     seen = made(fresh, announced(planningStatus="SUBMITTED", **more))
     assert (seen["reservationMode"], seen["timeWindow"]) == ("DEFAULT", window())
-    assert fresh.owner.get(f"{MADE}/block").json()["deleteAtTime"] == "2027-02-01T09:00:00Z"
+    kept = fresh.owner.get(f"{MADE.replace('v1', 'beta')}/block").json()
+    assert (kept["deleteAtTime"], kept["reservationMode"]) == ("2027-02-01T09:00:00Z", "DEFAULT")
 
 
 def test_its_machines_may_be_those_of_a_template(fresh: Served) -> None:
@@ -202,6 +203,7 @@ def test_what_is_only_told_is_given_back(fresh: Served) -> None:
         "instanceProperties": machine
         | {"machineType": "a3-highgpu-8g", "localSsds": [{"diskSizeGb": "375", "interface": "NVME"}]},
     }
+    assert fresh.owner.get(f"{MADE.replace('v1', 'beta')}/block").json()["reservationMode"] == "CALENDAR"
     kept = fresh.owner.get(f"{MADE}/block").json()
     assert (kept["deploymentType"], kept["schedulingType"]) == ("DENSE", "GROUPED")
     assert (kept["description"], kept["enableEmergentMaintenance"]) == ("For the course", True)

@@ -53,10 +53,15 @@ print(instance.query_instances("c", "c", provider))
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    options = ("--fleet", "demo", "--clock", "virtual", "--start", "2027-01-11T09:00:00Z")
-    server = Server(tmp_path_factory.mktemp("state"), *options).start()
+    server = start(tmp_path_factory.mktemp("state"))
     yield server
     server.stop()
+
+
+def start(state: Path) -> Server:
+    """A server as the page starts it."""
+    options = ("--fleet", "demo", "--clock", "virtual", "--start", "2027-01-11T09:00:00Z")
+    return Server(state, *options).start()
 
 
 def blocks(server: Server, section: str, language: str) -> list[str]:
@@ -102,6 +107,28 @@ def test_gcloud_asks_for_flex_start_as_the_page_says(server: Server, tmp_path: P
     assert told.count("RUNNING") == 2, told
     told = follow(["bash", "-e"], environment, waits)
     assert "ACCEPTED\tus-central1-a: needs 16 free hosts" in told, told
+
+
+@needs_gcloud
+def test_gcloud_books_the_calendar_as_the_page_says(tmp_path: Path) -> None:
+    """Who plans ahead would not have a block, or not see it come and go."""
+    own = start(tmp_path / "state")
+    advice, booked, lived, planned = blocks(own, "Calendar", "sh")
+    environment = settings(own, tmp_path) | {
+        "DWS_ADDRESS": own.address,
+        "DWS_STATE_DIR": str(own.state_dir),
+    }
+    try:
+        assert "startTime: '2027-01-12T00:00:00Z'" in follow(["bash", "-e"], environment, advice)
+        told = follow(["bash", "-e"], environment, booked)
+        assert "my-calendarblock" in told, told
+        assert told.splitlines()[-2:] == ["APPROVED\t2027-01-12T08:45:00Z", "CREATING"], told
+        told = follow(["bash", "-e"], environment, lived)
+        assert "FULFILLED\t2\nREADY\n" in told, told
+        told = follow(["bash", "-e"], environment, planned)
+        assert "APPROVED\t2027-02-08T09:00:00Z\tcourse-20270201-1" in told, told
+    finally:
+        own.stop()
 
 
 @needs_gcloud

@@ -29,7 +29,7 @@ COUNT: Final = SKU.count
 MACHINE: Final = SKU.machine
 _VERBS: Final = ("is ", "lies ")
 """How the engine goes on behind the name of a field."""
-_CARRIED: Final = ("deploymentType", "schedulingType", "enableEmergentMaintenance")
+_CARRIED: Final = ("reservationMode", "deploymentType", "schedulingType", "enableEmergentMaintenance")
 
 
 def book(
@@ -54,7 +54,9 @@ def book(
     with told_as_asked(zone, told):
         booked = native.book(w, call.who, command)
     body: dict[str, Any] = {field: told[field] for field in _CARRIED if field in told}
-    if machine:
+    if "aggregateReservation" in told:
+        body["aggregateReservation"] = told["aggregateReservation"]
+    elif machine:
         body["specificReservation"] = {"instanceProperties": dict(machine)}
     place = f"zones/{zone}"
     reservations.keep(w, call.project, place, created, body, reservation=booked.id, future=name)

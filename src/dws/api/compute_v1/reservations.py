@@ -214,7 +214,7 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None
     if layout.blocks and "deploymentType" not in kept.body["properties"]:
         found["deploymentType"] = "DENSE"
     if scope.version != "v1":
-        found["reservationMode"] = "CALENDAR" if kept.body["future"] else "DEFAULT"
+        found["reservationMode"] = kept.body["properties"].get("reservationMode", "DEFAULT")
     return found | _told(kept.body["properties"]) | _size(kept, behind, layout)
 
 
