@@ -259,3 +259,26 @@ def test_projects_may_have_dots_and_colons(fresh: Served, name: str) -> None:
     assert post(fresh, f"{path}/requests", {"alternatives": [SLICE], "name": "a"}).status_code == 200
     assert post(fresh, f"{path}:quote", {"alternatives": [SLICE]}).status_code == 200
     assert fresh.owner.get(f"/compute/v1/projects/{name}").json()["name"] == name
+
+
+def test_how_machines_stand_is_asked_for_and_told_again(served: Served) -> None:
+    """A client could not ask for machines apart, or would not see that it had."""
+    body = {
+        "alternatives": [
+            {
+                "machine": "a3-highgpu-8g",
+                "count": 2,
+                "duration": "1h",
+                "grouping": {"level": "block", "together": 2},
+                "near": True,
+            }
+        ]
+    }
+    answer = served.owner.post(REQUESTS, json=body)
+    assert answer.status_code == 200, answer.text
+    (told,) = answer.json()["items"][0]["alternatives"]
+    assert told["grouping"]["level"] == "block" and told["grouping"]["together"] == 2 and told["near"]
+    body["alternatives"][0]["grouping"] = {"level": "block", "together": 3, "atMost": 2}
+    refused = served.owner.post(REQUESTS, json=body)
+    assert refused.status_code == 400
+    assert "alternatives[0].grouping" in refused.text and "3 cannot be together" in refused.text

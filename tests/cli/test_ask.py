@@ -150,6 +150,7 @@ def test_a_sentence_reads_what_it_writes() -> None:
     for text in (
         "h100:16 for 4h",
         "a100:16 for 8h in us-central1-b within block",
+        "8 x a3-highgpu-8g for 1h within block together 4/subblock apart 4/subblock near",
         "2 x a3-highgpu-8g for 1d12h in us-central1-a,us-central1-b",
     ):
         assert words(parse_alternative(text, duration="1h")) == text
@@ -232,3 +233,20 @@ def test_j03_a_slice_that_cannot_be_is_refused_with_those_that_can(
     assert done.exit_code == 2
     assert told in done.stderr
     assert not asking.bodies(POST)
+
+
+def test_together_apart_and_near_are_sent(dws: Run, asking: Stub) -> None:
+    """Machines that must not share a rack could be asked for through the API alone."""
+    done = dws("submit", *ASK, "--together", "2/rack", "--apart", "4/rack", "--near", "--name", "train-a")
+    assert done.exit_code == 0, done.stderr
+    done = dws("submit", *ASK, "--apart", "rack", "--or", "2 x a3-highgpu-8g apart host", "--name", "train-a")
+    assert done.exit_code == 0, done.stderr
+    first, second = asking.bodies(POST)
+    (asked,) = first["alternatives"]
+    assert (asked["grouping"], asked["near"]) == ({"level": "rack", "together": 2, "atMost": 4}, True)
+    assert [a["grouping"] for a in second["alternatives"]] == [
+        {"level": "rack", "atMost": 1},
+        {"level": "host", "atMost": 1},
+    ]
+    for wrong in (("--together", "rack"), ("--apart", "x/rack"), ("--together", "2/rack", "--apart", "block")):
+        assert dws("submit", *ASK, *wrong).exit_code == 2

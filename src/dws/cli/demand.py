@@ -22,7 +22,7 @@ from dws.model.errors import InvalidArgument
 from dws.wire.timefmt import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from dws.wire.native_v1 import Alternative, Request
+    from dws.wire.native_v1 import Alternative, Grouping, Request
 
 F = TypeVar("F", bound=Callable[..., Any])
 OR_EXAMPLE: Final = '"a100:16 for 8h in us-central1-b within block"'
@@ -32,7 +32,11 @@ _SENTENCE = re.compile(
     r"(?:\s+for\s+(?P<duration>\S+))?"
     r"(?:\s+in\s+(?P<locations>[\w,-]+))?"
     r"(?:\s+within\s+(?P<within>[\w-]+))?"
+    r"(?:\s+together\s+(?P<together>\d+/[\w-]+))?"
+    r"(?:\s+apart\s+(?P<apart>(?:\d+/)?[\w-]+))?"
+    r"(?P<near>\s+near)?"
 )
+_IN_EACH = re.compile(r"(?:(\d+)/)?([\w-]+)")
 _AMOUNT = re.compile(r"[\w.-]+:\d+")
 
 
@@ -50,12 +54,16 @@ class Wish:
     reservation: str = ""
     tpu: str = ""
     topology: str = ""
+    together: str = ""
+    apart: str = ""
+    near: bool = False
 
     @property
     def is_empty(self) -> bool:
         """True when nothing was said about what is wanted."""
         what = (self.accelerators, self.machine, self.tpu, self.topology)
-        parts = (*what, self.duration, self.locations, self.within, self.others)
+        closeness = (self.within, self.together, self.apart, self.near)
+        parts = (*what, *closeness, self.duration, self.locations, self.others)
         return not any(parts) and self.count is None
 
 
@@ -82,6 +90,8 @@ def alternatives(wish: Wish) -> list[Alternative]:
         duration=wish.duration,
         locations=list(wish.locations),
         within=wish.within or None,
+        grouping=grouping_of(wish.together, wish.apart),
+        near=wish.near,
         **what,
     )
     return [first, *(parse_alternative(text, duration=wish.duration) for text in wish.others)]
@@ -133,7 +143,32 @@ def parse_alternative(text: str, *, duration: str) -> Alternative:
         duration=said,
         locations=match["locations"].split(",") if match["locations"] else [],
         within=match["within"],
+        grouping=grouping_of(match["together"] or "", match["apart"] or ""),
+        near=bool(match["near"]),
         **what,
+    )
+
+
+def grouping_of(together: str, apart: str) -> Grouping | None:
+    """How machines stand, from `4/subblock` and `1/rack`, or `rack`. Raises UsageError."""
+    from dws.wire.native_v1 import Grouping
+
+    said = {}
+    for option, text in (("--together", together), ("--apart", apart)):
+        match = _IN_EACH.fullmatch(text)
+        if text and (match is None or (option == "--together" and not match[1])):
+            raise click.UsageError(f"{option} '{text}' is not NUMBER/LEVEL, such as '4/subblock'")
+        if match is not None:
+            said[option] = int(match[1] or 1), match[2]
+    levels = {level for _, level in said.values()}
+    if len(levels) > 1:
+        raise click.UsageError("--together and --apart have to name the same level")
+    if not levels:
+        return None
+    return Grouping(
+        level=levels.pop(),
+        together=said.get("--together", (1, ""))[0],
+        at_most=said.get("--apart", (0, ""))[0],
     )
 
 
@@ -165,6 +200,10 @@ def amended(request: Request, wish: Wish) -> list[Alternative]:
         first = msgspec.structs.replace(first, locations=list(wish.locations))
     if wish.within:
         first = msgspec.structs.replace(first, within=wish.within)
+    if wish.together or wish.apart:
+        first = msgspec.structs.replace(first, grouping=grouping_of(wish.together, wish.apart))
+    if wish.near:
+        first = msgspec.structs.replace(first, near=True)
     if wish.others:
         rest = [parse_alternative(text, duration=str(first.duration)) for text in wish.others]
     return [first, *rest]
@@ -182,7 +221,12 @@ def words(alternative: Alternative) -> str:
         text += f" for {format_duration(parse_duration(alternative.duration))}"
     if alternative.locations:
         text += f" in {','.join(alternative.locations)}"
-    return f"{text} within {alternative.within}" if alternative.within else text
+    if alternative.within:
+        text += f" within {alternative.within}"
+    if (stand := alternative.grouping) is not None:
+        text += f" together {stand.together}/{stand.level}" if stand.together > 1 else ""
+        text += f" apart {stand.at_most}/{stand.level}" if stand.at_most else ""
+    return f"{text} near" if alternative.near else text
 
 
 def window(session: Session, *, not_before: str, not_after: str) -> tuple[str, str]:
@@ -256,10 +300,11 @@ def window_options(command: F) -> F:
 
 _WISHES: Final = (
     *("accelerators", "duration", "machine", "count", "within", "others", "reservation"),
-    *("tpu", "topology"),
+    *("tpu", "topology", "together", "apart", "near"),
 )
 _NAMES: Final = (
     *("accelerators", "for", "machine", "tpu", "topology", "count", "zone", "region", "within"),
+    *("together", "apart", "near"),
     *("reservation", "or"),
 )
 _DEMAND: Final = (
@@ -284,6 +329,19 @@ _DEMAND: Final = (
     click.option("--zone", "zone_names", multiple=True, metavar="ZONE", help="Only in this zone."),
     click.option("--region", "regions", multiple=True, metavar="REGION", help="Only in this region."),
     click.option("--within", default="", metavar="LEVEL", help="All within one domain, such as block."),
+    click.option(
+        "--together",
+        default="",
+        metavar="N/LEVEL",
+        help="In groups of so many, each within one domain: 4/subblock.",
+    ),
+    click.option(
+        "--apart",
+        default="",
+        metavar="[N/]LEVEL",
+        help="At most so many in each domain: 2/rack; rack means one in each.",
+    ),
+    click.option("--near", is_flag=True, help="As close as possible when it starts."),
     click.option(
         "--reservation",
         default="",

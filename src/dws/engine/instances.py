@@ -34,6 +34,7 @@ from dws.model.topology import Pool
 from dws.model.usage import UsageKind, UsageRecord
 from dws.model.work import WorkKind
 from dws.planner import advise
+from dws.planner.resolve import grouped
 
 KEYS_KEPT: Final = 8_192
 _UP = (InstanceState.RUNNING, InstanceState.EXITED)
@@ -291,11 +292,12 @@ def _replace(w: Write, request: CapacityRequest, lost: Instance) -> bool:
     booking = w.books.bookings.get(grant.booking)
     if booking is None or booking.stage is not Stage.LIVE:
         return False
-    within = request.demand.alternatives[grant.alternative].within
+    alternative = request.demand.alternatives[grant.alternative]
     pool = w.books.fleet.pool(grant.pool)
     gone = pool.units_at(lost.unit, lost.slots)
+    piece = grouped(Piece(size=len(gone)), alternative, pool)
     units = advise.spare(
-        w.books.snapshot(), w.policy, w.now, booking, gone, within=within, piece=Piece(size=len(gone))
+        w.books.snapshot(), w.policy, w.now, booking, gone, within=alternative.within, piece=piece
     )
     if not units:
         return False

@@ -21,6 +21,39 @@ ANY_RESERVATION: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """How machines, or slices, stand beside each other: always `together` of them in one domain of a level,
+    and at most `at_most` in each (0: as many as there is room for).
+
+    Raises InvalidArgument naming the field.
+    """
+
+    level: str
+    together: int = 1
+    at_most: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.level:
+            raise InvalidArgument("grouping: say in each of what: a level such as 'rack'", field="grouping")
+        if self.together < 1 or self.at_most < 0:
+            raise InvalidArgument(
+                f"grouping: {self.together} together, or at most {self.at_most}, are not possible",
+                field="grouping",
+            )
+        if 0 < self.at_most < self.together:
+            raise InvalidArgument(
+                f"grouping: {self.together} cannot be together in one {self.level} where at most "
+                f"{self.at_most} may be",
+                field="grouping",
+            )
+        if self.together == 1 and not self.at_most:
+            raise InvalidArgument(
+                f"grouping: say how many are together in a {self.level}, or at most in each",
+                field="grouping",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
     """One acceptable form: `count` of something, together, for `duration_s` seconds (`UNTIL_END`: to the
     end of the reservation it runs in).
@@ -28,8 +61,9 @@ class Alternative:
     With `shape` set, `count` is instances of that machine shape; with `accelerator` set (a type or its
     alias, `h100`), `count` is accelerators. With `topology` set (`4x8`), or an accelerator that is the name
     of a TPU slice (`v5p-128`), `count` is slices of that. `locations` are zones or regions, empty for
-    anywhere. `within` is a level of closeness (`block`) all of it must share, None for anywhere in one pool.
-    Raises InvalidArgument naming the field.
+    anywhere. `within` is a level of closeness (`block`) all of it must share, None for anywhere in one pool;
+    `grouping` says more about how its parts stand. With `near` they stand as close as they can at the start
+    that they get. Raises InvalidArgument naming the field.
     """
 
     count: int
@@ -39,6 +73,8 @@ class Alternative:
     locations: tuple[str, ...] = ()
     within: str | None = None
     topology: str = ""
+    grouping: Grouping | None = None
+    near: bool = False
 
     def __post_init__(self) -> None:
         if bool(self.shape) == bool(self.accelerator):

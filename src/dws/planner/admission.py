@@ -13,7 +13,15 @@ from dws.model.topology import HOST_LEVEL, Fleet, Pool
 from dws.planner import slices
 from dws.planner.explain import never_fits
 from dws.planner.options import PolicyOptions
-from dws.planner.resolve import candidates, candidates_inside, has_level, is_of_kind, machines_needed
+from dws.planner.resolve import (
+    can_stand,
+    candidates,
+    candidates_inside,
+    has_level,
+    is_of_kind,
+    machines_needed,
+    pieces_needed,
+)
 
 ALTERNATIVES_MAX = 16
 
@@ -144,14 +152,35 @@ def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
             f"(it is in: {_names({p.zone for p in kinds})})",
             field=f"{where}locations",
         )
-    if not any(has_level(p, alternative.within) for p in here):
-        levels = {level for p in here for level in (*p.levels, *([HOST_LEVEL] if p.is_shared else []))}
-        raise InvalidArgument(
-            f"{where}within: no pool that fits has a level '{alternative.within}' "
-            f"(they have: {_names(levels)})",
-            field=f"{where}within",
-        )
+    _closeness(alternative, here, where)
     return here
+
+
+def _closeness(alternative: Alternative, pools: list[Pool], where: str) -> None:
+    """Raises InvalidArgument for levels that no pool has that fits, or groups that it does not come in."""
+    asked = alternative.grouping
+    levels = {level for p in pools for level in (*p.levels, *([HOST_LEVEL] if p.is_shared else []))}
+    for field, level in (("within", alternative.within), ("grouping", asked.level if asked else None)):
+        apart = field == "grouping" and level == HOST_LEVEL
+        if not apart and not any(has_level(p, level) for p in pools):
+            raise InvalidArgument(
+                f"{where}{field}: no pool that fits has a level '{level}' (they have: {_names(levels)})",
+                field=f"{where}{field}",
+            )
+    if asked is None or any(can_stand(alternative, p) for p in pools):
+        return
+    topology = next((t for p in pools if (t := slices.in_pool(alternative, p)) is not None), None)
+    if topology is not None and topology.cubes > 1:
+        raise InvalidArgument(
+            f"{where}grouping: a {topology} slice is {topology.cubes} cubes that stand together in a pod "
+            "already",
+            field=f"{where}grouping",
+        )
+    number = min(pieces_needed(alternative, p)[0] for p in pools)
+    raise InvalidArgument(
+        f"{where}grouping: {number} do not come in groups of {asked.together} in one {asked.level}",
+        field=f"{where}grouping",
+    )
 
 
 def _refuse_illegal_slice(alternative: Alternative, fleet: Fleet, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -264,7 +265,7 @@ def spare(
     """Free units of READY hosts to replace `lost_units` of a live booking, which made whole pieces, until its
     end without breaking a promise: the nearest to each lost piece, and never outside the domain of level
     `within` that it lies in; where hosts are shared, of the nearest the fullest, so that whole ones stay
-    whole. None when there are not enough."""
+    whole. Pieces stay together, and apart, as `piece` says. None when there are not enough."""
     del options
     calendar = snapshot.calendars[booking.calendar]
     pool = calendar.pool
@@ -274,12 +275,19 @@ def spare(
         cell: [u for u in calendar.idle_units(cell) if u not in lost_units] for cell in range(len(pool.cells))
     }
     left = {cell: len(units) for cell, units in idle.items()}
+    domains = pool.domains_by_cell(piece.level) if piece.level else (0,) * len(pool.cells)
+    there = Counter(domains[p.cell] for p in booking.parts for _ in range(p.count // piece.units))
     for lost in lost_units[:: piece.units]:
         for cell in _nearest_first(pool, pool.cell_of(lost), within, left):
+            was, to = domains[pool.cell_of(lost)], domains[cell]
+            if was != to and not (piece.together == 1 and piece.usable(there[to] + 1) == there[to] + 1):
+                continue
             taken = len(idle[cell]) - left[cell]
             if taken + piece.units <= min(len(idle[cell]), calendar.least_free_in(cell, now, end)):
                 found += idle[cell][taken : taken + piece.units]
                 left[cell] -= piece.units
+                there[was] -= 1
+                there[to] += 1
                 break
         else:
             return None

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dws.model.booking import Booking, OwnerKind, Stage
+from dws.model.booking import Booking, OwnerKind, Part, Stage
 from dws.model.piece import UNIT, Piece
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER, Span
-from dws.model.topology import Pool
+from dws.model.topology import HOST_LEVEL, Pool
 from dws.planner import binding
 from dws.planner.calendar import PoolCalendar
 from dws.planner.eligible import eligible, kind_of
@@ -419,6 +419,8 @@ class Pass:
         if found is None:
             return None
         start, parts = found
+        if candidate.near:
+            parts = self._nearer(candidate, start, late_s, held if start == after else None) or parts
         return Placement(
             alternative=candidate.alternative,
             pool=candidate.pool.name,
@@ -427,6 +429,27 @@ class Pass:
             duration_s=candidate.duration_s - late_s,
             parent=candidate.parent,
         )
+
+    def _nearer(
+        self, candidate: Candidate, start: int, late_s: int, held: Ints | None
+    ) -> tuple[Part, ...] | None:
+        """Where it stands as close as it can at the start that it gets: in one domain of the finest level."""
+        pool, calendar = candidate.pool, self.calendar(candidate.calendar)
+        for level in (*([HOST_LEVEL] if pool.is_shared else []), *reversed(pool.levels)):
+            if level == candidate.within:
+                return None
+            found = calendar.earliest(
+                candidate.count,
+                candidate.length_s - late_s,
+                within=level,
+                after=start,
+                before=start,
+                held=held,
+                piece=candidate.piece,
+            )
+            if found is not None:
+                return found[1]
+        return None
 
     def held_at(self, name: str) -> Ints:
         """Units per cell that the table calls free now but that are not confirmed free yet."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
 from dws.model.topology import HOST_LEVEL
-from dws.planner import explain_slices
+from dws.planner import explain_groups, explain_slices
 from dws.planner.backfill import Pass, standing, start_order
 from dws.planner.explain_inside import why_inside
 from dws.planner.explain_shared import what_is_missing
@@ -143,6 +143,8 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
     )
     idle = shadow.idle(candidate.calendar, candidate.within, candidate.piece)
     where = _name_of(candidate, idle.group)
+    if candidate.is_grouped:
+        return explain_groups.what_is_missing(candidate, where, idle, placement.start)
     if candidate.topology is not None:
         if idle.most >= candidate.count:
             return explain_slices.behind_others(candidate, where, idle, placement.start)
@@ -214,6 +216,8 @@ def why_never(request: CapacityRequest, snapshot: FleetSnapshot) -> Reason:
 def never_fits(every: tuple[Candidate, ...]) -> Reason:
     """What was asked, the most there is, and so what would fit."""
     nearest = max(every, key=lambda c: c.pool.largest(c.within, c.piece) - c.count)
+    if nearest.is_grouped:
+        return explain_groups.never_fits(nearest)
     if nearest.topology is not None:
         return explain_slices.never_fits(nearest)
     most = nearest.pool.largest(nearest.within, nearest.piece)

@@ -13,6 +13,7 @@ from dws.planner.calendar import PoolCalendar
 from dws.planner.eligible import eligible
 from dws.planner.hold import Hold
 from dws.planner.plan import Bind, Book, Move, Placement, Plan, Start, Withdraw
+from dws.planner.resolve import Candidate
 from dws.planner.snapshot import FleetSnapshot, inside_of, units_in_use
 
 
@@ -86,10 +87,25 @@ def _gang_is_whole(placement: Placement, snapshot: FleetSnapshot, request_id: in
     assert asked or placement.span.is_open
     cells = {p.cell for p in placement.parts}
     assert any(cells <= set(g) for g in candidate.pool.groups(candidate.within)), "one group"
+    _stands_as_asked(placement, candidate)
     per_cell: Counter[int] = Counter()
     for part in placement.parts:
         per_cell[part.cell] += part.count
     assert not any(n % candidate.piece.size for n in per_cell.values()), "an instance is whole on one host"
+
+
+def _stands_as_asked(placement: Placement, candidate: Candidate) -> None:
+    """Pieces are together, and apart, in each domain of the level that the candidate names."""
+    piece = candidate.piece
+    if piece.level:
+        domains = candidate.pool.domains_by_cell(piece.level)
+        taken: Counter[int] = Counter()
+        for part in placement.parts:
+            taken[domains[part.cell]] += part.count
+        for domain, units in taken.items():
+            number = units // piece.units
+            assert domain >= 0, f"all are in some {piece.level}"
+            assert piece.usable(number) == number, f"{number} are in one {piece.level}"
 
 
 def _hosts_are_bound(

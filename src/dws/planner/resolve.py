@@ -6,7 +6,7 @@ or, where hosts are shared, to the smallest shape of the pool that has as many.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dws.model.booking import Booking, calendar_name
 from dws.model.catalog import accelerator_names
@@ -41,6 +41,7 @@ class Candidate:
     piece: Piece = UNIT
     shape: str = ""
     topology: Topology | None = None
+    near: bool = False
 
     @property
     def parent(self) -> int:
@@ -51,6 +52,11 @@ class Candidate:
     def calendar(self) -> str:
         """The name of the calendar it would be in."""
         return calendar_name(self.pool.name, self.parent)
+
+    @property
+    def is_grouped(self) -> bool:
+        """True when it has to stand together, or apart, by the wish of who asks."""
+        return bool(self.piece.level) and (self.topology is None or self.topology.cubes < 2)
 
     @property
     def could_ever_fit(self) -> bool:
@@ -120,13 +126,14 @@ def candidates(demand: Demand, fleet: Fleet) -> tuple[Candidate, ...]:
             duration_s=alternative.duration_s,
             length_s=alternative.duration_s + pool.overheads.total_s,
             within=alternative.within,
+            near=alternative.near,
             piece=piece,
             shape=shape_for(alternative, pool).name,
             topology=slices.in_pool(alternative, pool),
         )
         for index, alternative in enumerate(demand.alternatives)
         for pool in fleet.pools_in(alternative.locations)
-        if is_of_kind(alternative, pool) and has_level(pool, alternative.within)
+        if is_of_kind(alternative, pool) and can_stand(alternative, pool)
         for count, piece in (pieces_needed(alternative, pool),)
     )
 
@@ -143,6 +150,22 @@ def is_of_kind(alternative: Alternative, pool: Pool) -> bool:
         return False  # so many chips that are no slice
     names = accelerator_names(pool.shape.accelerator) if pool.shape.accelerator else frozenset()
     return alternative.accelerator in names
+
+
+def can_stand(alternative: Alternative, pool: Pool, held: str = "") -> bool:
+    """True when a pool of its kind knows the alternative's levels of closeness, and what it comes to there,
+    or inside a reservation of the shape `held`, makes whole groups."""
+    asked = alternative.grouping
+    if not has_level(pool, alternative.within):
+        return False
+    if asked is None:
+        return True
+    topology = slices.in_pool(alternative, pool)
+    if topology is not None and topology.cubes > 1:
+        return False  # its cubes stand together in a pod already
+    if asked.level == HOST_LEVEL and not pool.is_shared:
+        return asked.together == 1
+    return has_level(pool, asked.level) and pieces_needed(alternative, pool, held)[0] % asked.together == 0
 
 
 def has_level(pool: Pool, within: str | None) -> bool:
@@ -171,10 +194,20 @@ def pieces_needed(alternative: Alternative, pool: Pool, held: str = "") -> tuple
     of the shape `held` there."""
     topology = slices.in_pool(alternative, pool)
     if topology is not None:
-        return slices.pieces(alternative, topology, pool)
+        count, piece = slices.pieces(alternative, topology, pool)
+        return count, grouped(piece, alternative, pool)
     shape = shape_for(alternative, pool, held)
     count = alternative.count if alternative.shape else -(-alternative.count // shape.accelerators)
-    return count, pool.piece_held(shape.name)
+    return count, grouped(pool.piece_held(shape.name), alternative, pool)
+
+
+def grouped(piece: Piece, alternative: Alternative, pool: Pool) -> Piece:
+    """The same pieces, standing together or apart as the alternative asks. Machines of whole hosts are on
+    different hosts anyway."""
+    asked = alternative.grouping
+    if asked is None or (asked.level == HOST_LEVEL and not pool.is_shared):
+        return piece
+    return replace(piece, level=asked.level, together=asked.together, at_most=asked.at_most)
 
 
 def machines_needed(alternative: Alternative, pool: Pool) -> int:
@@ -192,7 +225,7 @@ def candidates_inside(
     overhead_s = pool.overheads.total_s
     found = []
     for index, alternative in enumerate(demand.alternatives):
-        if not (is_of_kind(alternative, pool) and has_level(pool, alternative.within)):
+        if not (is_of_kind(alternative, pool) and can_stand(alternative, pool, held)):
             continue
         if alternative.locations and pool not in fleet.pools_in(alternative.locations):
             continue
@@ -215,6 +248,7 @@ def candidates_inside(
                 duration_s=duration_s,
                 length_s=duration_s + overhead_s,
                 within=alternative.within,
+                near=alternative.near,
                 inside=booking,
                 until_end=until_end,
             )

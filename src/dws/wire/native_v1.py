@@ -16,12 +16,22 @@ class Wire(msgspec.Struct, rename="camel", omit_defaults=False, forbid_unknown_f
 # --- what is asked ----------------------------------------------------------------------------
 
 
+class Grouping(Wire, omit_defaults=True):
+    """How machines, or slices, stand beside each other: always `together` of them in one domain of a `level`,
+    and at most `atMost` in each (0: as many as there is room for)."""
+
+    level: str
+    together: int = 1
+    at_most: int = 0
+
+
 class Alternative(Wire, omit_defaults=True):
     """Either `machine` and `count` instances of it, or `accelerators` such as "h100:16".
 
     `duration` is "4h", "90m", "5400s" or seconds, or left out in a named reservation for until its end;
     `locations` are zones or regions; `within` is a level such as "block". With a `topology` such as "4x8"
-    it is so many TPU slices of that: "v5e:2" is two. The name of a slice, "v5p-128", says both.
+    it is so many TPU slices of that: "v5e:2" is two. The name of a slice, "v5p-128", says both. `grouping`
+    says how its parts stand; with `near` they stand as close as they can at the start that they get.
     """
 
     duration: str | int = ""
@@ -31,6 +41,8 @@ class Alternative(Wire, omit_defaults=True):
     locations: list[str] = []
     within: str | None = None
     topology: str = ""
+    grouping: Grouping | None = None
+    near: bool = False
 
 
 class Workload(Wire, omit_defaults=True):

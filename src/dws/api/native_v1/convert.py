@@ -12,7 +12,7 @@ from typing import Final
 from dws.engine import answers
 from dws.engine.commands import Amend, ChangeHosts, Extend, Release, Submit
 from dws.model import request as model
-from dws.model.demand import ANY_RESERVATION, UNTIL_END, Alternative, Demand
+from dws.model.demand import ANY_RESERVATION, UNTIL_END, Alternative, Demand, Grouping
 from dws.model.errors import InvalidArgument
 from dws.model.time import FOREVER
 from dws.model.topology import HostState, Pool, Zone
@@ -93,7 +93,15 @@ def alternative(told: wire.Alternative, *, may_be_open: bool = False) -> Alterna
         locations=tuple(told.locations),
         within=told.within,
         topology=told.topology,
+        grouping=_grouping(told.grouping),
+        near=told.near,
     )
+
+
+def _grouping(told: wire.Grouping | None) -> Grouping | None:
+    if told is None:
+        return None
+    return Grouping(level=told.level, together=told.together, at_most=told.at_most)
 
 
 def alternatives(told: list[wire.Alternative], *, may_be_open: bool = False) -> tuple[Alternative, ...]:
@@ -221,7 +229,15 @@ def wire_alternative(told: Alternative) -> wire.Alternative:
         locations=list(told.locations),
         within=told.within,
         topology=told.topology,
+        grouping=_wire_grouping(told.grouping),
+        near=told.near,
     )
+
+
+def _wire_grouping(told: Grouping | None) -> wire.Grouping | None:
+    if told is None:
+        return None
+    return wire.Grouping(level=told.level, together=told.together, at_most=told.at_most)
 
 
 def wire_workload(told: model.Workload | None) -> wire.Workload | None:
