@@ -19,7 +19,6 @@ from dws.api.compute_v1.forms import (
     boolean,
     int64,
     invalid,
-    named,
     required,
     seconds,
     text,
@@ -40,15 +39,6 @@ SKU: Final = Form(
         "sourceInstanceTemplate": text,
     }
 )
-COMMITMENT: Final = Form(
-    {
-        "commitmentName": text,
-        "commitmentPlan": words(
-            "INVALID", "SIXTY_MONTH", "THIRTY_SIX_MONTH", "TWELVE_MONTH", "TWENTY_FOUR_MONTH"
-        ),
-        "previousCommitmentTerms": words("EXTEND", "PREVIOUSCOMMITMENTTERM_UNSPECIFIED"),
-    }
-)
 _FIELDS: Final[dict[str, Kind]] = {
     "name": text,
     "description": text,
@@ -64,12 +54,8 @@ _FIELDS: Final[dict[str, Kind]] = {
     "autoDeleteAutoCreatedReservations": boolean,
     "autoCreatedReservationsDeleteTime": text,
     "autoCreatedReservationsDuration": DURATION,
-    "deploymentType": words("DENSE", "DEPLOYMENT_TYPE_UNSPECIFIED", "FLEXIBLE"),
-    "schedulingType": words("GROUPED", "GROUP_MAINTENANCE_TYPE_UNSPECIFIED", "INDEPENDENT"),
-    "enableEmergentMaintenance": boolean,
-    "commitmentInfo": COMMITMENT,
-    "params": Form({"resourceManagerTags": named(text)}),
-    "protectionTier": words("CAPACITY_OPTIMIZED", "PROTECTION_TIER_UNSPECIFIED", "STANDARD"),
+    "commitmentInfo": Form(carried("commitmentName", "commitmentPlan", "previousCommitmentTerms")),
+    "params": Form(carried("resourceManagerTags")),
 }
 FORM: Final = Form(
     _FIELDS
@@ -77,7 +63,11 @@ FORM: Final = Form(
         "advancedDeploymentControl",
         "colocationResource",
         "confidentialComputeType",
+        "deploymentType",
+        "enableEmergentMaintenance",
+        "protectionTier",
         "resourceName",
+        "schedulingType",
         "storagePoolProperties",
     ),
     ignored=OUTPUT_ONLY | {"resourceMetadata"},

@@ -32,7 +32,7 @@ _SAID: Final[dict[str, Kind]] = {
     "description": text,
     "targetSize": int32,
     "instanceTemplate": text,
-    "versions": many(Form({"name": text, "instanceTemplate": text} | carried("targetSize"))),
+    "versions": many(Form({"instanceTemplate": text} | carried("name", "targetSize"))),
     "baseInstanceName": text,
     "distributionPolicy": Form(
         {
@@ -41,7 +41,6 @@ _SAID: Final[dict[str, Kind]] = {
         }
     ),
     "targetSizePolicy": Form({"mode": words("BULK", "INDIVIDUAL", "UNSPECIFIED_MODE")}),
-    "listManagedInstancesResults": words("PAGELESS", "PAGINATED"),
 }
 FORM: Final = Form(
     _SAID
@@ -50,6 +49,7 @@ FORM: Final = Form(
         "autoHealingPolicies",
         "instanceFlexibilityPolicy",
         "instanceLifecyclePolicy",
+        "listManagedInstancesResults",
         "namedPorts",
         "resourcePolicies",
         "standbyPolicy",

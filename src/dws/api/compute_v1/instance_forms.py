@@ -25,37 +25,37 @@ def carried(*names: str) -> dict[str, Kind]:
 
 
 MODELS: Final = ("FLEX_START", "RESERVATION_BOUND", "SPOT", "STANDARD")
-_SCHEDULING: Final[dict[str, Kind]] = {
+_RUN: Final[dict[str, Kind]] = {
     "provisioningModel": words(*MODELS),
     "maxRunDuration": DURATION,
     "terminationTime": text,
     "instanceTerminationAction": words("DELETE", "STOP"),
-    "onHostMaintenance": words("MIGRATE", "TERMINATE"),
-    "automaticRestart": boolean,
-    "preemptible": boolean,
     "requestValidForDuration": DURATION,
-    "availabilityDomain": int32,
-    "gracefulShutdown": anything,
-    "hostErrorTimeoutSeconds": int32,
-    "localSsdRecoveryTimeout": DURATION,
-    "locationHint": text,
-    "minNodeCpus": int32,
-    "nodeAffinities": many(anything),
-    "onInstanceStopAction": anything,
-    "skipGuestOsShutdown": boolean,
-    "maintenanceInterval": text,
 }
 SCHEDULING: Final = Form(
-    _SCHEDULING
+    _RUN
     | carried(
+        "automaticRestart",
+        "availabilityDomain",
         "currentCpus",
         "currentMemoryMb",
         "exposeHostTopology",
+        "gracefulShutdown",
+        "hostErrorTimeoutSeconds",
         "latencyTolerant",
+        "localSsdRecoveryTimeout",
+        "locationHint",
         "maintenanceFreezeDurationHours",
+        "maintenanceInterval",
+        "minNodeCpus",
+        "nodeAffinities",
+        "onHostMaintenance",
+        "onInstanceStopAction",
+        "preemptible",
         "preemptionNoticeDuration",
         "protectionTier",
         "shutdownTimeout",
+        "skipGuestOsShutdown",
         "vsockMode",
         "windowsLicenseOptimizationMode",
     )
@@ -72,58 +72,60 @@ AFFINITY: Final = Form(
 METADATA: Final = Form(
     {"items": many(Form({"key": text, "value": text}))}, ignored=frozenset({"kind", "fingerprint"})
 )
-TAGS: Final = Form({"items": many(text)}, ignored=frozenset({"fingerprint"}))
+TAGS: Final = Form(carried("items"), ignored=frozenset({"fingerprint"}))
 ACCELERATOR: Final = Form({"acceleratorType": text, "acceleratorCount": int32})
 _READ: Final[dict[str, Kind]] = {
-    "description": text,
     "machineType": text,
     "scheduling": SCHEDULING,
     "reservationAffinity": AFFINITY,
     "metadata": METADATA,
     "labels": named(text),
-    "guestAccelerators": many(ACCELERATOR),
-    "minCpuPlatform": text,
     "tags": TAGS,
-    "canIpForward": boolean,
-    "disks": many(anything),
-    "networkInterfaces": many(anything),
-    "serviceAccounts": many(anything),
-    "privateIpv6GoogleAccess": text,
-    "keyRevocationActionType": text,
 }
-_SHARED: Final[dict[str, Kind]] = _READ | carried(
+_SHARED: Final = _READ | carried(
     "advancedMachineFeatures",
+    "canIpForward",
     "confidentialInstanceConfig",
+    "description",
+    "disks",
     "displayDevice",
+    "guestAccelerators",
     "identity",
     "identityCertificate",
+    "keyRevocationActionType",
     "localSsdEncryptionMode",
+    "minCpuPlatform",
+    "networkInterfaces",
     "networkPerformanceConfig",
     "partnerMetadata",
     "postKeyRevocationActionType",
+    "privateIpv6GoogleAccess",
+    "resourcePolicies",
     "secureTags",
+    "serviceAccounts",
     "serviceIntegrationSpecs",
     "shieldedInstanceConfig",
     "shieldedVmConfig",
     "workloadIdentityConfig",
 )
-PROPERTIES: Final = Form(_SHARED | {"resourceManagerTags": named(text), "resourcePolicies": many(text)})
+PROPERTIES: Final = Form(_SHARED | carried("resourceManagerTags"))
 """A template's or bulk insert's properties of an instance."""
 INSTANCE: Final = Form(
     _SHARED
     | {
         "name": text,
-        "hostname": text,
         "deletionProtection": boolean,
-        "eraseWindowsVssSignature": boolean,
-        "resourcePolicies": many(text),
-        "params": Form({"resourceManagerTags": named(text), "requestValidForDuration": DURATION}),
-        "instanceEncryptionKey": anything,
-        "sourceMachineImage": text,
-        "sourceMachineImageEncryptionKey": anything,
-        "managementInterfaces": anything,
-        "shieldedInstanceIntegrityPolicy": anything,
-    },
+        "params": Form({"requestValidForDuration": DURATION} | carried("resourceManagerTags")),
+    }
+    | carried(
+        "eraseWindowsVssSignature",
+        "hostname",
+        "instanceEncryptionKey",
+        "managementInterfaces",
+        "shieldedInstanceIntegrityPolicy",
+        "sourceMachineImage",
+        "sourceMachineImageEncryptionKey",
+    ),
     ignored=OUTPUT_ONLY
     | {
         "labelFingerprint",

@@ -14,7 +14,6 @@ from dws.api.compute_v1.forms import (
     boolean,
     int64,
     invalid,
-    named,
     required,
     seconds,
     text,
@@ -46,19 +45,21 @@ _FIELDS: Final[dict[str, Kind]] = {
     "deleteAtTime": text,
     "deleteAfterDuration": DURATION,
     "reservationMode": words("CALENDAR", "DEFAULT", "RESERVATION_MODE_UNSPECIFIED"),
-    "deploymentType": words("DENSE", "DEPLOYMENT_TYPE_UNSPECIFIED"),
-    "schedulingType": words("GROUPED", "GROUP_MAINTENANCE_TYPE_UNSPECIFIED", "INDEPENDENT"),
-    "enableEmergentMaintenance": boolean,
-    "reservationSharingPolicy": Form(
-        {"serviceShareType": words("ALLOW_ALL", "DISALLOW_ALL", "SERVICE_SHARE_TYPE_UNSPECIFIED")}
-    ),
-    "resourcePolicies": named(text),
-    "params": Form({"resourceManagerTags": named(text)}),
-    "protectionTier": words("CAPACITY_OPTIMIZED", "PROTECTION_TIER_UNSPECIFIED", "STANDARD"),
-    "earlyAccessMaintenance": words("NO_EARLY_ACCESS", "WAVE1", "WAVE2"),
+    "reservationSharingPolicy": Form(carried("serviceShareType")),
+    "params": Form(carried("resourceManagerTags")),
 }
 FORM: Final = Form(
-    _FIELDS | carried("advancedDeploymentControl", "confidentialComputeType"),
+    _FIELDS
+    | carried(
+        "advancedDeploymentControl",
+        "confidentialComputeType",
+        "deploymentType",
+        "earlyAccessMaintenance",
+        "enableEmergentMaintenance",
+        "protectionTier",
+        "resourcePolicies",
+        "schedulingType",
+    ),
     ignored=OUTPUT_ONLY - {"zone"}
     | {"commitment", "linkedCommitments", "resourceMetadata", "resourceStatus", "satisfiesPzs"},
 )

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dws.api.compute_v1.forms import Form, int32, int64, many, text, words
-from dws.api.compute_v1.instance_forms import ACCELERATOR
+from dws.api.compute_v1.forms import Form, int32, many, text, words
+from dws.api.compute_v1.instance_forms import ACCELERATOR, carried
 
 INSTANCE_PROPERTIES: Final = Form(
     {
         "machineType": text,
         "guestAccelerators": many(ACCELERATOR),
-        "localSsds": many(Form({"diskSizeGb": int64, "interface": words("NVDIMM", "NVME", "SCSI")})),
-        "minCpuPlatform": text,
-        "locationHint": text,
-        "maintenanceFreezeDurationHours": int32,
-        "maintenanceInterval": words("AS_NEEDED", "PERIODIC", "RECURRENT"),
     }
+    | carried(
+        "localSsds",
+        "locationHint",
+        "maintenanceFreezeDurationHours",
+        "maintenanceInterval",
+        "minCpuPlatform",
+    )
 )
 """The machines that are reserved."""
 VM_FAMILIES: Final = (
