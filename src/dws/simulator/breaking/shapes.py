@@ -117,8 +117,9 @@ def _machine(wanted: Alternative, pool: Pool, chips: int) -> MachineShape | None
     served = {s.accelerators: s for s in pool.shapes}
     if wanted.shape:
         named = next(s for s in pool.shapes if s.name == wanted.shape)
-        fits = chips % named.accelerators == 0 and (chips >= per_host or named.accelerators == chips)
-        return named if fits else None
+        own = named.accelerators
+        is_one_of_several = chips >= per_host and chips % own == 0 and own >= min(VM_CHIPS, per_host)
+        return named if own == chips or is_one_of_several else None
     if chips <= per_host:
         return served.get(chips)
     return served.get(VM_CHIPS, pool.shape)
