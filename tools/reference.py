@@ -25,6 +25,7 @@ from dws.model import catalog, errors
 from dws.model import events as ev
 from dws.model.request import RequestState
 from dws.telemetry.metrics import EngineMetrics
+from tools import compute_reference
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 NATIVE = "/dws/"
@@ -36,6 +37,7 @@ def pages() -> dict[str, str]:
     """Every generated page by file name."""
     makers: dict[str, Callable[[], Iterator[str]]] = {
         "commands.md": commands,
+        "compute.md": compute_reference.page,
         "http-api.md": http_api,
         "events.md": events,
         "errors.md": error_kinds,
@@ -148,7 +150,8 @@ def http_api() -> Iterator[str]:
             yield f"| `{field.encode_name}` | {cell(type_name(field.type))}{needed} |"
         yield ""
     yield "## Other doors\n"
-    yield "Bodies are as the public API of the same path defines them.\n"
+    yield "Bodies are as the public API of the same path defines them; what of them does something is in"
+    yield "[compute.md](compute.md).\n"
     yield "| Method | Call | Meaning |\n|---|---|---|"
     for method in others:
         yield f"| `{method.id}` | `{method.verb} {cell(method.path)}` | {cell(method.summary)} |"

@@ -24,7 +24,7 @@ CREATE_FORM: Final = Form(
         )
     }
 )
-LIST_FORM: Final = Form({"instanceState": words("ALL", "RUNNING"), "portName": text})
+LIST_FORM: Final = Form({"instanceState": words("ALL", "RUNNING"), "portName": anything})
 
 
 def list_managed(call: Call[None, ListQuery]) -> dict[str, Any]:

@@ -14,7 +14,18 @@ from msgspec import Meta
 
 from dws.api.compute_v1 import affinity, documents, group_members, group_size, operations, templates, vm
 from dws.api.compute_v1.documents import Body, Called
-from dws.api.compute_v1.forms import OUTPUT_ONLY, Form, Kind, int32, invalid, many, required, text, words
+from dws.api.compute_v1.forms import (
+    OUTPUT_ONLY,
+    Form,
+    Kind,
+    anything,
+    int32,
+    invalid,
+    many,
+    required,
+    text,
+    words,
+)
 from dws.api.compute_v1.group_members import COMING, Member
 from dws.api.compute_v1.instance_forms import carried
 from dws.api.compute_v1.names import Scope, below_project, check_resource_name, fingerprint, scope_of
@@ -29,7 +40,7 @@ KIND: Final = templates.GROUP
 ONE: Final = "instanceGroupManagers/{instanceGroupManager}"
 _SAID: Final[dict[str, Kind]] = {
     "name": text,
-    "description": text,
+    "description": anything,
     "targetSize": int32,
     "instanceTemplate": text,
     "versions": many(Form({"instanceTemplate": text} | carried("name", "targetSize"))),

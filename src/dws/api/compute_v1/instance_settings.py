@@ -23,7 +23,9 @@ from dws.model.document import Document
 from dws.model.names import check_labels
 from dws.model.request import CapacityRequest
 
-LABELS: Final = Form({"labels": named(text)}, ignored=frozenset({"labelFingerprint"}))
+LABELS: Final = Form({"labels": named(text), "labelFingerprint": text})
+NEW_METADATA: Final = Form({**METADATA.fields, "fingerprint": text}, ignored=frozenset({"kind"}))
+NEW_TAGS: Final = Form({**TAGS.fields, "fingerprint": text})
 MACHINE_TYPE: Final = Form({"machineType": text})
 
 
@@ -35,19 +37,23 @@ class ProtectionQuery(Query):
 
 def set_labels(call: Called) -> dict[str, Any]:
     """Replace the labels of an instance. Raises ConditionNotMet when they are others than the caller saw."""
-    labels = check_labels(LABELS.read(call.body).get("labels", {}))
-    return _replace(call, "setLabels", "labels", labels, _told(call, "labelFingerprint"))
+    told = LABELS.read(call.body)
+    labels = check_labels(told.get("labels", {}))
+    return _replace(call, "setLabels", "labels", labels, told.get("labelFingerprint", ""))
 
 
 def set_metadata(call: Called) -> dict[str, Any]:
     """Replace the metadata of an instance; a script among it is that of its next run."""
-    metadata = METADATA.read(call.body)
-    return _replace(call, "setMetadata", "metadata", metadata, _told(call, "fingerprint"))
+    metadata = NEW_METADATA.read(call.body)
+    seen = metadata.pop("fingerprint", "")
+    return _replace(call, "setMetadata", "metadata", metadata, seen)
 
 
 def set_tags(call: Called) -> dict[str, Any]:
     """Replace the network tags of an instance."""
-    return _replace(call, "setTags", "tags", TAGS.read(call.body), _told(call, "fingerprint"))
+    tags = NEW_TAGS.read(call.body)
+    seen = tags.pop("fingerprint", "")
+    return _replace(call, "setTags", "tags", tags, seen)
 
 
 def set_scheduling(call: Called) -> dict[str, Any]:
@@ -76,11 +82,6 @@ def set_deletion_protection(call: Call[None, ProtectionQuery]) -> dict[str, Any]
     """Protect an instance against deletion, or no longer."""
     protected = call.query.deletion_protection
     return _change(call, "setDeletionProtection", lambda _kept, _: {"deletionProtection": protected})
-
-
-def _told(call: Called, name: str) -> str:
-    """The fingerprint a caller sent."""
-    return str(call.body.get(name, ""))
 
 
 def _replace(call: Called, verb: str, part: str, value: dict[str, Any], told: str) -> dict[str, Any]:

@@ -10,7 +10,17 @@ from typing import Any, Final
 
 from dws.api.compute_v1 import documents, group_members, group_size, groups, limits, operations, vm
 from dws.api.compute_v1.documents import Body, Called
-from dws.api.compute_v1.forms import DURATION, OUTPUT_ONLY, Form, int32, invalid, many, seconds, text
+from dws.api.compute_v1.forms import (
+    DURATION,
+    OUTPUT_ONLY,
+    Form,
+    anything,
+    int32,
+    invalid,
+    many,
+    seconds,
+    text,
+)
 from dws.api.compute_v1.group_members import RESIZE_REQUEST as KIND
 from dws.api.compute_v1.lists import ListQuery
 from dws.api.compute_v1.names import Scope, check_resource_name, scope_of
@@ -26,7 +36,7 @@ from dws.wire.timefmt import format_instant
 FORM: Final = Form(
     {
         "name": text,
-        "description": text,
+        "description": anything,
         "resizeBy": int32,
         "count": int32,
         "instances": many(Form({"name": text}, frozenset({"fingerprint", "status", "preservedState"}))),

@@ -103,6 +103,21 @@ def shown(schema: str, version: str, value: Any) -> Any:
     return found
 
 
+def methods() -> dict[str, tuple[str, ...]]:
+    """The public methods of the resources in the table, each with the versions that have it."""
+    return {name: _split(told[0])[1] for name, told in _table()["methods"].items()}
+
+
+def body_of(method: str) -> str:
+    """The schema of a method's body, empty for one that takes none."""
+    return _split(_table()["methods"][method][0])[0].removeprefix("-")
+
+
+def fields(schema: str) -> frozenset[str]:
+    """The fields of a schema, over all versions."""
+    return frozenset(_table()["schemas"][schema])
+
+
 # --- the table --------------------------------------------------------------------------------
 
 

@@ -19,9 +19,9 @@ KIND: Final = "compute.instanceTemplate"
 FORM: Final = Form(
     {
         "name": text,
-        "description": text,
+        "description": anything,
         "properties": PROPERTIES,
-        "sourceInstance": text,
+        "sourceInstance": anything,
         "sourceInstanceParams": anything,
     },
     ignored=OUTPUT_ONLY,
