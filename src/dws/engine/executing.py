@@ -81,6 +81,11 @@ class Executor:
         self.carry_out(jobs)
         return len(jobs)
 
+    def finish(self, now: int) -> None:
+        """Carry out, in this thread, what is due when the process is about to stop: a deadline that a
+        backend has not been told yet would be kept by nobody until another server runs."""
+        self._carry_out(self._committer.write(lambda w: self.lease(w, now), actor="executor"))
+
     def lease(self, w: Write, now: int) -> list[Job]:
         """Take what is due, in the caller's unit: a unit that makes work due may take it along. What is
         taken must be handed to `carry_out` once the unit is committed."""

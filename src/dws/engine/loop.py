@@ -47,8 +47,8 @@ class CallerPool:
             self._report(f"{job.item.kind} of request {job.item.subject}", error)
 
     def stop(self) -> None:
-        """Wait for the calls under way."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Wait for the calls under way, and for those that are leased: nobody else would make them soon."""
+        self._pool.shutdown(wait=True)
 
 
 class Loop:
@@ -72,12 +72,17 @@ class Loop:
             self._spawn(f"dws-observer-{observer.backend.name}", lambda o=observer: self._observe(o))  # type: ignore[misc]
 
     def stop(self) -> None:
-        """End every thread; whatever was answered is durable. Running programs go on."""
+        """End every thread; whatever was answered is durable. Running programs go on, each to the end that its
+        backend was told: so what is due by now is still carried out."""
         self._stopping.set()
         self._engine.wake.set()
         for thread in self._threads:
             thread.join(timeout=10)
         self._callers.stop()  # before the writer: what a backend answered is still written
+        try:
+            self._engine.executor.finish(self._engine.now())
+        except Exception as error:
+            self._report("last calls", error)
         self._engine.committer.stop()
 
     def _spawn(self, name: str, target: Callable[[], None]) -> None:
