@@ -72,8 +72,8 @@ class Loop:
             self._spawn(f"dws-observer-{observer.backend.name}", lambda o=observer: self._observe(o))  # type: ignore[misc]
 
     def stop(self) -> None:
-        """End every thread; whatever was answered is durable. Running programs go on, each to the end that its
-        backend was told: so what is due by now is still carried out."""
+        """End every thread; whatever was answered is durable. Running programs go on, each to the end that
+        its backend was told: so what is due by now is still carried out."""
         self._stopping.set()
         self._engine.wake.set()
         for thread in self._threads:
