@@ -19,7 +19,7 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from dws.declared import line, pods, sharing, table
+from dws.declared import beside, line, pods, sharing, table
 from dws.declared.table import Table, kind_of, nearest, quoted
 from dws.model import catalog
 from dws.model.names import check_name
@@ -51,7 +51,7 @@ def parse(text: str, source: str = "fleet.toml", *, backends: Collection[str] = 
     zones = _zones(root)
     shapes = _shapes(root.table("shapes"))
     prices = _prices(root.table("prices"), shapes)
-    pools = tuple(_pool(p, zones=zones, shapes=shapes, prices=prices) for p in root.tables("pools"))
+    pools = _pools(root, zones=zones, shapes=shapes, prices=prices)
     _refuse_shared_hosts(root, pools)
     if backends:
         _refuse_unknown_backends(root, pools, backends)
@@ -59,6 +59,20 @@ def parse(text: str, source: str = "fleet.toml", *, backends: Collection[str] = 
     if not (len(currency) == 3 and currency.isascii() and currency.isupper()):
         root.fail(f"'{currency}' is not a currency code such as 'USD'", "currency")
     return Fleet(zones=tuple(zones.values()), pools=pools, currency=currency)
+
+
+def _pools(
+    root: Table,
+    *,
+    zones: Mapping[str, Zone],
+    shapes: Mapping[str, MachineShape],
+    prices: Mapping[str, int],
+) -> tuple[Pool, ...]:
+    pools: list[Pool] = []
+    for entry in root.tables("pools"):
+        known = {p.name: p for p in pools}
+        pools.append(_pool(entry, zones=zones, shapes=shapes, prices=prices, known=known))
+    return tuple(pools)
 
 
 def _zones(root: Table) -> dict[str, Zone]:
@@ -149,14 +163,16 @@ def _pool(
     zones: Mapping[str, Zone],
     shapes: Mapping[str, MachineShape],
     prices: Mapping[str, int],
+    known: Mapping[str, Pool],
 ) -> Pool:
     name = _name(entry, "name")
     levels = line.levels(entry)
-    has_pods = "topology" in entry.values
+    has_pods, is_beside = "topology" in entry.values, "beside" in entry.values
+    own = ("hosts", "shared", "fractions", "topology")
+    laid_out = ("pods",) if has_pods else ("levels", *(line.plural(level) for level in levels[:1]))
     entry.only(
-        *("name", "zone", "machine", "backend", "hosts", "price", "overheads", "unavailable"),
-        *("shared", "fractions", "topology"),
-        *(("pods",) if has_pods else ("levels", *(line.plural(level) for level in levels[:1]))),
+        *("name", "zone", "machine", "backend", "price", "overheads", "unavailable", "beside"),
+        *(("per_host",) if is_beside else (*own, *laid_out)),
     )
     zone, machine = entry.text("zone"), entry.text("machine")
     if zone not in zones:
@@ -169,7 +185,11 @@ def _pool(
     fractions = sharing.fractions_of(entry, shapes[machine], shapes)
     host_units = shapes[machine].accelerators if fractions else 1
     topology = ""
-    if has_pods:
+    if is_beside:
+        host_units, hosts, domains = beside.lay_out(
+            entry, zone=zone, machine=shapes[machine], known=known
+        )
+    elif has_pods:
         topology, hosts, domains = pods.lay_out(entry, pool=name, machine=shapes[machine])
     else:
         hosts, domains = line.lay_out(entry, pool=name, levels=levels)
@@ -197,6 +217,7 @@ def _pool(
         host_units=host_units,
         fractions=fractions,
         topology=topology,
+        beside=entry.text("beside", ""),
     )
 
 
@@ -225,7 +246,7 @@ def _refuse_shared_hosts(root: Table, pools: tuple[Pool, ...]) -> None:
         if pool.name in seen:
             entry.fail(f"pool '{pool.name}' is declared twice", "name")
         seen.add(pool.name)
-        for host in pool.hosts:
+        for host in () if pool.beside else pool.hosts:
             if host in owner:
                 entry.fail(f"host '{host}' is in pool '{owner[host]}' already", "hosts")
             owner[host] = pool.name
@@ -312,10 +333,14 @@ def _pool_text(pool: Pool, *, own_price: bool) -> str:
     lines.append(f"machine = {quoted(pool.shape.name)}")
     if pool.backend != DEFAULT_BACKEND:
         lines.append(f"backend = {quoted(pool.backend)}")
-    lines.append(pods.text(pool) if pool.topology else f"hosts = {line.hosts_text(pool)}")
-    if pool.is_shared:
+    if pool.beside:
+        lines.append(f"beside = {quoted(pool.beside)}\nper_host = {pool.host_units}")
+    else:
+        lines.append(pods.text(pool) if pool.topology else f"hosts = {line.hosts_text(pool)}")
+    if pool.is_shared and not pool.beside:
         lines.append(sharing.text(pool))
-    if not pool.topology and pool.levels != line.DEFAULT_LEVELS[: len(pool.levels)]:
+    is_laid_out = bool(pool.topology or pool.beside)
+    if not is_laid_out and pool.levels != line.DEFAULT_LEVELS[: len(pool.levels)]:
         lines.append(f"levels = [{', '.join(quoted(level) for level in pool.levels)}]")
     if own_price:
         lines.append(f"price = {_decimal(pool.price_micros_per_hour)}")
@@ -327,7 +352,7 @@ def _pool_text(pool: Pool, *, own_price: bool) -> str:
         )
     if pool.unavailable:
         lines.append(f"unavailable = {quoted(pool.unavailable)}")
-    return "\n".join(lines) + "\n" + ("" if pool.topology else line.domains_text(pool))
+    return "\n".join(lines) + "\n" + ("" if is_laid_out else line.domains_text(pool))
 
 
 def _decimal(micros: int) -> str:

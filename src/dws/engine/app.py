@@ -690,10 +690,9 @@ class Engine:
         now = self.now()
         with self.books.lock:
             targets = [hosts.find(self.books.fleet, name) for name in command.hosts]
-            pool = maintenance.check(self.books, now, command, targets)
-            units = tuple(sorted({unit for _, unit in targets}))
+            maintenance.check(self.books, now, command, targets)
             window = maintenance.window_of(command)
-            touched = maintenance.affected(self.books, self.policy, now, pool, units, window)
+            touched = maintenance.affected(self.books, self.policy, now, targets, window)
         if not command.confirm:
             return MaintenanceChange(affected=touched, window=None)
         planned = self._write(lambda w: maintenance.plan(w, command, targets), who)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from dws.engine import ledger
+from dws.engine import hosts, ledger
 from dws.engine.answers import FleetView, Fragments, HostUse, HostView, PoolView
 from dws.engine.books import Books
 from dws.engine.write import Write
@@ -106,7 +106,8 @@ def _refuse_if_reserved(books: Books, after: dict[str, Pool]) -> None:
     """Raises FailedPrecondition naming reservations whose pool would go, or lose the places they count on."""
     for reservation in books.reservations.values():
         pool, old = after.get(reservation.pool), books.fleet.pool(reservation.pool)
-        kept = pool is not None and len(pool.cells) >= len(old.cells) and all(
+        alike = pool is not None and (pool.beside, pool.topology) == (old.beside, old.topology)
+        kept = pool is not None and alike and len(pool.cells) >= len(old.cells) and all(
             (new.first, new.size) >= (was.first, was.size) and new.first == was.first
             for new, was in zip(pool.cells, old.cells, strict=False)
         )
@@ -139,7 +140,18 @@ def apply(w: Write, new: Fleet, lines: tuple[str, ...]) -> Fleet:
             )
     fleet = replace(new, version=w.books.fleet.version + 1)
     w.put_fleet(fleet, "; ".join(lines))
+    _tell_those_beside(w)
     return fleet
+
+
+def _tell_those_beside(w: Write) -> None:
+    """A pool that is new beside another one has the other's hosts as they are."""
+    first = {p.beside for p in w.books.fleet.pools if p.beside}
+    for (pool, place), status in list(w.books.hosts.items()):
+        if pool in first and status.state is HostState.DOWN:
+            hosts.take_down(w, pool, place, reason=status.reason, until=status.until)
+        elif pool in first and status.state is HostState.DRAINING:
+            hosts.drain(w, pool, place, reason=status.reason)
 
 
 def _withdraw(w: Write, booking: Booking) -> None:

@@ -26,15 +26,16 @@ from dws.planner.plan import Bind, Move, Withdraw
 
 
 def find(fleet: Fleet, name: str) -> tuple[Pool, int]:
-    """The pool of a host and its place there, by `HOST` or `POOL/HOST`.
+    """The pool of a host and its place there, by `HOST` or `POOL/HOST`; the pool whose it is, where others
+    stand beside it.
 
     Raises NotFound, or InvalidArgument when two pools have a host of that name.
     """
     pool_name, slash, host = name.rpartition("/")
     found = [
-        (pool, unit)
+        (fleet.lines_of(pool.name)[0], unit)
         for pool in fleet.pools
-        if not slash or pool.name == pool_name
+        if (pool.name == pool_name if slash else not pool.beside)
         for unit in (pool.host_named(host),)
         if unit is not None
     ]
@@ -69,6 +70,7 @@ def affected(
     now: int,
 ) -> tuple[Affected, ...]:
     """Whom a change of these hosts would touch, and how: who holds them, and whose promise would move."""
+    targets = [(line, place) for pool, place in targets for line in books.fleet.lines_of(pool.name)]
     return (
         *_holders(books, targets, state),
         *_promised(books, targets, state, until=until, policy=policy, now=now),
@@ -146,7 +148,11 @@ def _effect(request: CapacityRequest, state: HostState) -> str:
 
 def take_down(w: Write, pool_name: str, unit: int, *, reason: str, until: int) -> None:
     """A host is down from now on. Harmless when it already is."""
-    pool = w.books.fleet.pool(pool_name)
+    for pool in w.books.fleet.lines_of(pool_name):
+        _take_down(w, pool, unit, reason, until)
+
+
+def _take_down(w: Write, pool: Pool, unit: int, reason: str, until: int) -> None:
     if ledger.outage_of(w, pool.name, unit) is not None:
         return
     holders = users_of(w.books, pool.name, unit)
@@ -191,7 +197,11 @@ def not_back_yet(w: Write, pool_name: str, unit: int) -> None:
 
 def drain(w: Write, pool_name: str, unit: int, *, reason: str) -> None:
     """Nothing new starts on the host; what runs there runs to its end. Harmless on one not READY."""
-    pool = w.books.fleet.pool(pool_name)
+    for pool in w.books.fleet.lines_of(pool_name):
+        _drain(w, pool, unit, reason)
+
+
+def _drain(w: Write, pool: Pool, unit: int, reason: str) -> None:
     if (pool.name, unit) in w.books.hosts and w.books.hosts[
         pool.name, unit
     ].state is not HostState.READY:
@@ -211,7 +221,11 @@ def drain(w: Write, pool_name: str, unit: int, *, reason: str) -> None:
 
 def bring_back(w: Write, pool_name: str, unit: int, *, reason: str) -> None:
     """A host may be used again. Harmless on one that is READY."""
-    pool = w.books.fleet.pool(pool_name)
+    for pool in w.books.fleet.lines_of(pool_name):
+        _bring_back(w, pool, unit, reason)
+
+
+def _bring_back(w: Write, pool: Pool, unit: int, reason: str) -> None:
     if (pool.name, unit) not in w.books.hosts:
         return
     outage = ledger.outage_of(w, pool.name, unit)

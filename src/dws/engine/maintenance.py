@@ -26,7 +26,8 @@ from dws.planner.plan import Bind, Move, Withdraw
 
 def windows(books: Books) -> tuple[MaintenanceView, ...]:
     """Every window that is not over, by start."""
-    found = [b for b in books.bookings.values() if b.owner_kind is OwnerKind.MAINTENANCE]
+    every = (b for b in books.bookings.values() if b.owner_kind is OwnerKind.MAINTENANCE)
+    found = [b for b in every if not books.fleet.pool(b.pool).beside]
     return tuple(view(books, b) for b in sorted(found, key=lambda b: (b.span, b.id)))
 
 
@@ -46,7 +47,7 @@ def view(books: Books, booking: Booking) -> MaintenanceView:
 def plan(w: Write, command: PlanMaintenance, targets: list[tuple[Pool, int]]) -> Booking:
     """Write the window down. Raises FailedPrecondition when it would touch somebody and is not forced."""
     pool = check(w.books, w.now, command, targets)
-    touched = affected(w.books, w.policy, w.now, pool, _units(targets), window_of(command))
+    touched = affected(w.books, w.policy, w.now, targets, window_of(command))
     if touched and not command.force:
         names = ", ".join(dict.fromkeys(t.name for t in touched))
         raise FailedPrecondition(
@@ -54,9 +55,12 @@ def plan(w: Write, command: PlanMaintenance, targets: list[tuple[Pool, int]]) ->
             field="hosts",
             details={"affected": [{"name": t.name, "effect": t.effect} for t in touched]},
         )
-    booking = ledger.plan_maintenance(
-        w, pool, _units(targets), window_of(command), name=command.name, note=command.reason
-    )
+    booking, *_ = [
+        ledger.plan_maintenance(
+            w, line, units, window_of(command), name=command.name, note=command.reason
+        )
+        for line, units in _lines(w.books, targets)
+    ]
     event = ev.MaintenancePlanned(
         pool=pool.name, hosts=pool.hosts_of(booking.units), window=booking.span
     )
@@ -98,15 +102,28 @@ def check(
     return next(iter(pools.values()))
 
 
-def _units(targets: list[tuple[Pool, int]]) -> tuple[int, ...]:
-    return tuple(sorted({unit for pool, host in targets for unit in pool.units_of(host)}))
+def _lines(books: Books, targets: list[tuple[Pool, int]]) -> list[tuple[Pool, tuple[int, ...]]]:
+    """The units of hosts of one pool: there, then in the pools beside it."""
+    places = sorted({place for _, place in targets})
+    return [
+        (line, tuple(unit for place in places for unit in line.units_of(place)))
+        for line in books.fleet.lines_of(targets[0][0].name)
+    ]
 
 
 def affected(
-    books: Books, policy: PolicyOptions, now: int, pool: Pool, units: tuple[int, ...], window: Span
+    books: Books, policy: PolicyOptions, now: int, targets: list[tuple[Pool, int]], window: Span
 ) -> tuple[Affected, ...]:
     """Whom the window would touch: who holds one of the hosts into it, which reservations would be short,
     whose promise would move."""
+    lines = _lines(books, targets)
+    touched = [a for pool, units in lines for a in _holders(books, pool, units, window)]
+    return (*touched, *_replanned(books, policy, now, lines, window))
+
+
+def _holders(
+    books: Books, pool: Pool, units: tuple[int, ...], window: Span
+) -> list[Affected]:
     touched = []
     places = {pool.host_of(u) for u in units}
     for request in books.holding.values():
@@ -118,19 +135,27 @@ def affected(
         if on and booking.span.overlaps(window):
             effect = f"loses {', '.join(on)} at its start (on-host-loss: {request.on_host_loss})"
             touched.append(Affected(request=request, effect=effect, hosts=on))
-    return (*touched, *_replanned(books, policy, now, pool, units, window))
+    return touched
 
 
 def _replanned(
-    books: Books, policy: PolicyOptions, now: int, pool: Pool, units: tuple[int, ...], window: Span
+    books: Books,
+    policy: PolicyOptions,
+    now: int,
+    lines: list[tuple[Pool, tuple[int, ...]]],
+    window: Span,
 ) -> list[Affected]:
     snapshot = books.snapshot()
-    snapshot.calendars[pool.name].add(_as_booking(pool, units, window))
+    for pool, units in lines:
+        snapshot.calendars[pool.name].add(_as_booking(pool, units, window))
     touched = []
+    out = {pool.name: set(units) for pool, units in lines}
     for reservation in books.reservations.values():
         booking = books.bookings.get(reservation.booking or BookingId(0))
-        on = pool.hosts_of(u for u in booking.units if u in units) if booking else ()
-        if booking is not None and booking.pool == pool.name and on and booking.span.overlaps(window):
+        if booking is None or booking.pool not in out:
+            continue
+        on = books.fleet.pool(booking.pool).hosts_of(u for u in booking.units if u in out[booking.pool])
+        if on and booking.span.overlaps(window):
             effect = f"loses {', '.join(on)} at the start of the window, unless others are free"
             touched.append(Affected(request=reservation, effect=effect, hosts=on))
     for decision in backfill.plan(snapshot, policy, now).decisions:
@@ -159,9 +184,9 @@ def _as_booking(pool: Pool, units: tuple[int, ...], window: Span) -> Booking:
 
 def cancel(w: Write, name: str) -> None:
     """It will not be, or is over before its time: the hosts are back. Raises NotFound."""
-    for booking in w.books.bookings.values():
-        if booking.owner_kind is OwnerKind.MAINTENANCE and name in (booking.name, str(booking.id)):
-            _over(w, booking, "cancelled")
+    for planned in windows(w.books):
+        if name in (planned.name, str(planned.id)):
+            _over(w, w.books.bookings[BookingId(planned.id)], "cancelled")
             return
     raise NotFound(f"no maintenance window '{name}'")
 
@@ -173,7 +198,8 @@ def begin(w: Write, booking: Booking) -> None:
     if w.now >= booking.span.end:  # nobody was there to begin it
         _over(w, booking, "its window is over")
         return
-    ledger.begin_maintenance(w, booking)
+    for each in _of_window(w, booking):
+        ledger.begin_maintenance(w, each)
     w.record(ev.SubjectKind.MAINTENANCE, booking.id, ev.MaintenanceBegun(), name=booking.name)
     reason = f"maintenance {booking.name}" + (f": {booking.note}" if booking.note else "")
     for host in _places(w, booking):
@@ -187,6 +213,16 @@ def end(w: Write, booking: Booking) -> None:
         _over(w, booking, "its window is over")
 
 
+def _of_window(w: Write, booking: Booking) -> list[Booking]:
+    """The bookings of a window: one in each pool over its hosts."""
+    lines = {line.name for line in w.books.fleet.lines_of(booking.pool)}
+    return [
+        b
+        for b in w.books.bookings.values()
+        if b.owner_kind is OwnerKind.MAINTENANCE and b.name == booking.name and b.pool in lines
+    ]
+
+
 def _places(w: Write, booking: Booking) -> list[int]:
     """The hosts of a window, by their place in the pool."""
     host_of = w.books.fleet.pool(booking.pool).host_of
@@ -196,7 +232,8 @@ def _places(w: Write, booking: Booking) -> list[int]:
 def _over(w: Write, booking: Booking, cause: str) -> None:
     w.tx.unschedule(booking.id)
     begun = booking.stage is Stage.LIVE
-    ledger.end(w, booking.id)
+    for each in _of_window(w, booking):
+        ledger.end(w, each.id)
     w.record(
         ev.SubjectKind.MAINTENANCE,
         booking.id,

@@ -66,10 +66,11 @@ class Pool:
     serves. Hosts without accelerators are shared by whole machines: each is `host_units` of the shape.
     `topology` is set where the line is one TPU pod or several, each of so many chips a side, its hosts in the
     order of `dws.model.tpu.place`; then `domains` has a `pod` for each, and a `cube` for each of its cubes.
-    `domains` lists every declared domain of every level, outermost
-    level first; domains of one level do not overlap. `levels` are the declared levels, outermost first,
-    without `pool` and `host`. `price_micros_per_hour` is for one accelerator
-    (one host where the shape has none) in millionths of the fleet's currency.
+    `domains` lists every declared domain of every level, outermost level first; domains of one level do not
+    overlap. `levels` are the declared levels, outermost first, without `pool` and `host`. With `beside`, its
+    hosts are those of the pool of that name, in the same order: a second line over them, of machines for
+    which the first one's leave room. `price_micros_per_hour` is for one accelerator (one host where the
+    shape has none) in millionths of the fleet's currency.
     Raises InvalidArgument when a domain leaves the line or overlaps a sibling.
     """
 
@@ -85,6 +86,7 @@ class Pool:
     host_units: int = 1
     fractions: tuple[MachineShape, ...] = ()
     topology: str = ""
+    beside: str = ""
     levels: tuple[str, ...] = field(init=False, default=(), compare=False, repr=False)
     cells: tuple[Domain, ...] = field(init=False, default=())
     _cell_of: tuple[int, ...] = field(init=False, default=(), compare=False, repr=False)
@@ -331,6 +333,14 @@ class Fleet:
         if len(set(names)) != len(names):
             raise InvalidArgument("pools: two pools share a name", field="pools")
         zones = {z.name for z in self.zones}
+        first = {p.name: p for p in self.pools if not p.beside}
+        for pool in (p for p in self.pools if p.beside):
+            same = first.get(pool.beside)
+            if same is None or (same.zone, same.hosts) != (pool.zone, pool.hosts):
+                raise InvalidArgument(
+                    f"pool {pool.name}: its hosts are not those of a pool '{pool.beside}' in {pool.zone}",
+                    field="pools.beside",
+                )
         for pool in self.pools:
             if pool.zone not in zones:
                 raise InvalidArgument(
@@ -343,6 +353,11 @@ class Fleet:
             if pool.name == name:
                 return pool
         raise KeyError(name)
+
+    def lines_of(self, name: str) -> tuple[Pool, ...]:
+        """Every pool over the hosts of one: first the one whose they are, then those beside it."""
+        first = self.pool(name).beside or name
+        return (self.pool(first), *(p for p in self.pools if p.beside == first))
 
     def zone(self, name: str) -> Zone | None:
         """The zone of that name, None when there is none."""
