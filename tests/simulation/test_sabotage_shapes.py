@@ -16,7 +16,8 @@ from dws.model.piece import Piece
 from dws.model.request import Grant, HostLossPolicy
 from dws.model.resources import Overheads
 from dws.model.topology import Fleet, Pool, Zone
-from dws.planner import binding, resolve, slices
+from dws.planner import resolve, slices
+from dws.planner.hold import Hold
 from dws.planner.options import PolicyOptions
 from dws.simulator.breaking.outcome import Broken
 from dws.simulator.breaking.people import ANN, Command
@@ -172,12 +173,12 @@ def test_a_reservation_with_part_of_a_machine_is_noticed(monkeypatch: Patch) -> 
         start=run.now + 600,
     )
     run.command(Command(words="ann books", act=lambda e: e.reserve(ANN, book), makes=1))
-    draw = binding._drawn
+    parts = Hold.parts
 
-    def scattered(*args: Any) -> tuple[Part, ...]:
-        assert draw(*args)
+    def scattered(hold: Hold) -> tuple[Part, ...]:
+        assert parts(hold)
         return (Part(cell=0, count=1, units=(7,)), Part(cell=1, count=7, units=tuple(range(8, 15))))
 
-    monkeypatch.setattr(binding, "_drawn", scattered)
+    monkeypatch.setattr(Hold, "parts", scattered)
     with pytest.raises(Broken, match="has part of a machine on"):
         run.pass_time(600)
