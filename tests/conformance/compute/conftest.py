@@ -42,7 +42,7 @@ def gcloud(served: Served, tmp_path: Path) -> Gcloud:
 
     def run(*words: str, fails: bool = False, plain: bool = False) -> Any:
         done = subprocess.run(
-            ["gcloud", *words, "--format=json"],
+            ["gcloud", *words, *(() if any(w.startswith("--format=") for w in words) else ("--format=json",))],
             env=environment,
             capture_output=True,
             text=True,
