@@ -132,6 +132,17 @@ def test_gcloud_books_the_calendar_as_the_page_says(tmp_path: Path) -> None:
 
 
 @needs_gcloud
+def test_gcloud_reserves_now_as_the_page_says(server: Server, tmp_path: Path) -> None:
+    """Who follows the page would have no machines, or would keep them for good."""
+    (shown,) = blocks(server, "Reserve now", "sh")
+    environment = settings(server, tmp_path)
+    told = follow(["bash", "-e"], environment, shown)
+    lab = next(line.split() for line in told.splitlines() if line.startswith("lab ") and "LOCAL" in line)
+    assert lab[:5] == ["lab", "0", "1", "us-central1-a", "LOCAL"], told
+    assert follow(["gcloud", "compute", "reservations", "list", "--format=value(name)"], environment) == ""
+
+
+@needs_gcloud
 def test_python_asks_as_the_page_says(server: Server, tmp_path: Path) -> None:
     """Google's libraries would not find the server, or not wait."""
     environment = settings(server, tmp_path)
