@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from click.testing import Result
 
@@ -143,6 +144,23 @@ def test_l01_quote(dws: Run, stub: Stub, golden: Golden) -> None:
     """Nobody could learn when and for how much without asking for it."""
     stub.on(f"POST {PROJECT}:quote", a_quote())
     golden("quote", dws("quote", "--accelerators", "h100:16", "--for", "4h").stdout)
+
+
+def test_a_fleet_of_many_cubes_fits_a_screen(dws: Run, stub: Stub) -> None:
+    """A pod of a hundred cubes would be a hundred rows, and how many are whole would have to be counted."""
+    fleet = a_fleet()
+    (pool,) = fleet.pools
+    host = pool.hosts[1]
+    pool.hosts = [
+        msgspec.structs.replace(host, name=f"h{n}", domains={"pod": "pod1", "cube": f"cube{n // 4}"}, free=int(n > 1))
+        for n in range(400)
+    ]
+    pool.free_hosts = {"pod": {"pod1": 398}, "cube": {f"cube{n}": 2 if n == 0 else 4 for n in range(100)}}
+    pool.largest_slices = {"pod1": "8x16x16"}
+    stub.on("GET /dws/v1/fleet", fleet)
+    shown = dws("fleet").stdout
+    assert len(shown.splitlines()) < 10
+    assert "whole hosts 398; by cube: 99 of 100 wholly free, at most 4 in one, cube1; largest slice 8x16x16" in shown
 
 
 def test_fleet(dws: Run, stub: Stub, golden: Golden) -> None:

@@ -5,6 +5,7 @@ What others will feel is told first and done after a yes.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 NAMED_MAX = 8
 """Domains of a level whose free hosts are told one by one."""
+ROWS_MAX = 32
+"""Domains of a pool that get a row each."""
 FREE, BUSY, DRAINING, DOWN = "·", "█", "▒", "x"
 
 
@@ -56,7 +59,7 @@ def _pools(answer: Fleet) -> str:
     for pool in answer.pools:
         rows.append([pool.name, pool.zone, f"{len(pool.hosts)} x {pool.machine}", *_tally(pool.hosts)])
         blocks = _by_domain(pool)
-        if len(blocks) > 1:
+        if 1 < len(blocks) <= ROWS_MAX:
             rows += [[f"  {name}", "", f"{len(hosts)}", *_tally(hosts)] for name, hosts in blocks.items()]
     lines = [f"{z.name}: unavailable, {z.unavailable}" for z in answer.zones if z.unavailable]
     lines += [f"{p.name}: unavailable, {p.unavailable}" for p in answer.pools if p.unavailable]
@@ -86,14 +89,22 @@ def _room(pool: Pool) -> str:
     for level, hosts in levels.items():
         told = ", ".join(f"{count} in {name}" for name, count in hosts.items() if count)
         if len(hosts) > NAMED_MAX:
-            most = max(hosts, key=lambda name: hosts[name])
-            told = f"at most {hosts[most]}, in {most}" if hosts[most] else ""
+            told = _many(pool, level, hosts)
         parts.append(f"by {level}: {told or 'none'}")
     if pool.largest_slices:
-        distinct = {s for s in pool.largest_slices.values() if s}
-        told = ", ".join(f"{size} in {pod}" for pod, size in pool.largest_slices.items() if size)
-        parts.append(f"largest slice {distinct.pop() if len(distinct) == 1 else told or 'none'}")
+        sizes = pool.largest_slices
+        told = ", ".join(f"{size} in {pod}" for pod, size in sizes.items() if size)
+        one = next(iter(sizes.values()))
+        parts.append(f"largest slice {(one if set(sizes.values()) == {one} else told) or 'none'}")
     return f"{pool.name}: {'; '.join(parts)}" if parts else ""
+
+
+def _many(pool: Pool, level: str, hosts: dict[str, int]) -> str:
+    """Of many domains: how many are wholly free, and the most that one has."""
+    size = Counter(host.domains.get(level, "") for host in pool.hosts)
+    whole = sum(count == size[name] for name, count in hosts.items())
+    most = max(hosts, key=lambda name: hosts[name])
+    return f"{whole} of {len(hosts)} wholly free, at most {hosts[most]} in one, {most}" if hosts[most] else ""
 
 
 def _by_domain(pool: Pool) -> dict[str, list[Host]]:
