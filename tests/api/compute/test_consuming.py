@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.api.compute.test_future_reservations import announced, made
 from tests.api.compute.test_instances import VMS, insert
 from tests.api.compute.test_resize_requests import (
     IGM,
@@ -387,3 +388,14 @@ def test_a_group_has_its_size_from_its_reservation(fresh: Served, mode: str) -> 
     assert fresh.owner.post(f"{group}/createInstances", json=body).status_code == 200
     fresh.advance("1m")
     assert (sorted(each["name"] for each in managed(fresh, group)), in_use(fresh)) == (["own-1", "own-2"], 2)
+
+
+def test_a_block_goes_by_the_name_of_its_reservation(fresh: Served) -> None:
+    """Work would name what was booked as its client shows it, and be told that there is no such thing."""
+    made(fresh, announced(reservationName="course"))
+    fresh.advance("1d")
+    fresh.advance("1m")
+    assert "do not exist" in error(inside(fresh, "v1", "block"))[1]
+    assert inside(fresh, "v1", "course").status_code == 200
+    consumed = vm(fresh, "v1")["resourceStatus"]["reservationConsumptionInfo"]["consumedReservation"]
+    assert consumed == "projects/research/zones/us-central1-a/reservations/course"

@@ -103,8 +103,8 @@ def aim_of(reader: Reader, properties: Mapping[str, Any], project: str, zones: S
         kind = properties.get(_FIELD, {}).get("consumeReservationType")
         return Aim(any_open=kind != "NO_RESERVATION" and model_of(properties) not in _OUTSIDE)
     value = properties[_FIELD]["values"][0]
-    each = (reservations.behind(reader, project, zone, named) for zone in zones)
-    found = next((one for one in each if one is not None), None)
+    every = (reservations.look_up(reader, project, zone, value) for zone in zones)
+    found = next((reader.reservation(kept.reservation) for kept in every if kept is not None), None)
     if found is None and named.project not in ("", project):
         raise PermissionDenied(
             f"The reservation must exist in the same project as the instance or be shared with it; '{value}' "

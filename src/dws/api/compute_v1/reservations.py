@@ -86,7 +86,11 @@ def standing(reader: Reader, project: str, place: str, name: str) -> Document | 
 
 
 def _is_kept(reader: Reader, behind: Reservation) -> bool:
-    return bool(reader.documents(DocumentQuery(kind=KIND, reservation=behind.id, limit=1)))
+    return _kept_for(reader, behind) is not None
+
+
+def _kept_for(reader: Reader, behind: Reservation) -> Document | None:
+    return next(iter(reader.documents(DocumentQuery(kind=KIND, reservation=behind.id, limit=1))), None)
 
 
 def _as_kept(behind: Reservation) -> Document:
@@ -121,19 +125,6 @@ def put(w: Write, kept: Document, properties: dict[str, Any]) -> Document:
     changed = replace(kept, body=kept.body | {"properties": properties}, version=version)
     w.tx.put_document(changed)
     return changed
-
-
-def behind(reader: Reader, project: str, zone: str, named: Reference) -> Reservation | None:
-    """The engine's reservation in `zone` that work of `project` means, also one that was made through another
-    door; None as in `look_up`."""
-    owner = named.project or project
-    kept = reader.document_named(KIND, owner, f"zones/{zone}", named.name)
-    found = reader.reservation(kept.reservation) if kept is not None else None
-    if status(found) is None:
-        found = reader.reservation_named(owner, named.name)
-    if found is None or status(found) is None or found.hosts_max_of(project) is None:
-        return None
-    return found if found.zone == zone and named.zone in ("", zone) else None
 
 
 def keep(
@@ -268,7 +259,7 @@ def consumed(reader: Reader, reservation: int, host: int) -> dict[str, str]:
     behind, fleet = reader.reservation(reservation), reader.fleet()
     if behind is None or fleet is None:
         return {}
-    path = f"projects/{behind.project}/zones/{behind.zone}/reservations/{behind.name}"
+    path = f"projects/{behind.project}/{path_of(_kept_for(reader, behind) or _as_kept(behind))}"
     found, pool = {"consumedReservation": path}, fleet.pool(behind.pool)
     words = (("Block", "reservationBlocks"), ("SubBlock", "reservationSubBlocks"))
     for (word, collection), level in zip(words, reservation_layout.levels(pool), strict=False):
