@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.api.served import Served
+from tests.api.served import Served, serving
 from tests.conformance.compute.schema import faults
 
 compute_v1 = pytest.importorskip("google.cloud.compute_v1", reason="not run: google-cloud-compute not found")
@@ -187,3 +188,47 @@ def test_googleapiclient_asks_alpha_how_long_it_would_wait(served: Served) -> No
     with built:
         told = built.advice().capacity(project="research", region="us-central1", body=body).execute()
     assert told["recommendations"][0]["scores"] == {"obtainability": 1.0, "estimatedWaitDuration": "0s"}
+
+
+def test_google_cloud_compute_inserts_in_bulk(tmp_path: Path) -> None:
+    """Clusters that are made by program would not come up, or their names not be known."""
+    with serving(tmp_path) as served:
+        told = gapic(compute_v1.InstancesClient, served).bulk_insert_unary(
+            project="research",
+            zone="us-central1-a",
+            bulk_insert_instance_resource_resource={
+                "count": 2,
+                "per_instance_properties": {"head": {}, "worker": {}},
+                "instance_properties": {"machine_type": "a3-highgpu-8g"},
+            },
+        )
+        served.advance("5m")
+        operations = gapic(compute_v1.ZoneOperationsClient, served)
+        done = operations.wait(project="research", zone="us-central1-a", operation=told.name)
+        assert done.status == compute_v1.Operation.Status.DONE
+        metadata = done.instances_bulk_insert_operation_metadata.per_location_status
+        assert metadata["zones/us-central1-a"].created_vm_count == 2
+        found = operations.list(
+            request={
+                "project": "research",
+                "zone": "us-central1-a",
+                "filter": f"operationGroupId={told.operation_group_id}",
+            }
+        )
+        assert {op.operation_type for op in found} == {"insert", "bulkInsert"}
+        regional = gapic(compute_v1.RegionInstancesClient, served).bulk_insert_unary(
+            project="research",
+            region="us-central1",
+            bulk_insert_instance_resource_resource={
+                "count": 1,
+                "name_pattern": "r-#",
+                "instance_properties": {"machine_type": "a2-highgpu-8g"},
+            },
+        )
+        served.advance("5m")
+        regions = gapic(compute_v1.RegionOperationsClient, served)
+        assert regions.get(project="research", region="us-central1", operation=regional.name).progress == 100
+        instance = gapic(compute_v1.InstancesClient, served).get(
+            project="research", zone="us-central1-b", instance="r-1"
+        )
+        assert instance.status == "RUNNING"

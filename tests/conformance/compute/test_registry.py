@@ -20,8 +20,14 @@ VALUES = {"project": "research", "zone": "us-central1-a", "region": "us-central1
 NAMES = {"image": "i", "family": "f", "machineType": "a3-highgpu-8g", "acceleratorType": "nvidia-h100-80gb"}
 
 
+INSIDE = {"{+parentName}": "reservations/{}/reservationBlocks/{}"}
+"""What a value stands for that may have slashes in it."""
+
+
 def shape(path: str) -> str:
     """A path template without the names of its values."""
+    for value, segments in INSIDE.items():
+        path = path.replace(value, segments)
     return re.sub(r"\{[^}]*\}", "{}", path)
 
 

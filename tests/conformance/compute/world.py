@@ -81,6 +81,16 @@ BODIES: dict[str, dict[str, Any]] = {
     "reservations.resize": {"specificSkuCount": "1"},
     "reservations.update": {"description": "changed"},
     "instances.insert": {"name": "new", "machineType": f"zones/us-central1-a/machineTypes/{MACHINE}"},
+    "instances.bulkInsert": {
+        "count": "1",
+        "namePattern": "new-#",
+        "instanceProperties": {"machineType": MACHINE},
+    },
+    "regionInstances.bulkInsert": {
+        "count": "1",
+        "namePattern": "newer-#",
+        "instanceProperties": {"machineType": MACHINE},
+    },
     "instances.setLabels": {"labels": {"a": "b"}, "labelFingerprint": "$labelFingerprint"},
     "instances.setMetadata": {"items": [], "fingerprint": "$metadata.fingerprint"},
     "instances.setTags": {"items": ["x"], "fingerprint": "$tags.fingerprint"},

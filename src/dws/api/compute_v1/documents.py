@@ -157,7 +157,7 @@ def page(
     reached = tuple(pages.open(query.page_token, *bound)) if query.page_token else None
     scope, wanted, size = scope_of(call), matcher(query.filter), query.max_results or lists.RESULTS_MAX
     asked = DocumentQuery(kind=collection.kind, project=scope.project, scope=place, parent=parent)
-    region = _region_around(call, place) if collection.in_regions else ""
+    region = region_around(call, place) if collection.in_regions else ""
     everywhere = [replace(asked, scope=region), asked] if region else [asked]
     found: list[tuple[str, dict[str, Any]]] = []
     last_position: Position = []
@@ -167,7 +167,9 @@ def page(
             item = collection.show(scope, reader, kept)
             if item is None or not wanted(item):
                 continue
-            shown_in = f"zones/{last(item['zone'])}" if collection.in_regions else kept.scope
+            shown_in = kept.scope
+            if collection.in_regions and "zone" in item:
+                shown_in = f"zones/{last(item['zone'])}"
             if place not in ("", shown_in):
                 continue
             if len(found) == size:
@@ -177,7 +179,7 @@ def page(
     return found, ""
 
 
-def _region_around(call: Called, place: str) -> str:
+def region_around(call: Called, place: str) -> str:
     """The scope of the region that a zone's scope is in; empty for any other scope."""
     where, _, name = place.partition("/")
     zone = call.engine.declared_fleet(call.who).zone(name) if where == "zones" else None

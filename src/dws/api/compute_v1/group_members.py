@@ -20,7 +20,6 @@ from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
 from dws.model.demand import OPEN_ENDED_S, UNTIL_END, Alternative, Demand
 from dws.model.document import WITH_REQUEST, Document
-from dws.model.errors import AlreadyExists
 from dws.model.request import CapacityRequest
 from dws.model.topology import Fleet
 
@@ -116,7 +115,7 @@ def ask(
     )
     for rank in range(count):
         if names:
-            _check_free(w, group, names[rank])
+            vm.check_free(w, group.project, group.scope, names[rank])
         vm.keep(
             w,
             group.project,
@@ -163,19 +162,6 @@ def _ran(properties: dict[str, Any], run_s: int) -> dict[str, Any]:
     if run_s not in (UNTIL_END, OPEN_ENDED_S):
         told |= {"maxRunDuration": {"seconds": str(run_s)}}
     return properties | {"scheduling": told}
-
-
-def _check_free(w: Write, group: Document, name: str) -> None:
-    """Raises AlreadyExists when an instance has the name; one that is over gives it up."""
-    kept = w.tx.document_named(vm.KIND, group.project, group.scope, name)
-    if kept is None:
-        return
-    request = w.tx.request(kept.request)
-    if vm.status(kept, request) is not None:
-        raise AlreadyExists(
-            f"The resource 'projects/{group.project}/{vm.path_of(kept, request)}' already exists"
-        )
-    w.tx.drop_document(kept.id)
 
 
 def _locations(group: Document) -> tuple[str, ...]:

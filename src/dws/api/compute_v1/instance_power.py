@@ -54,7 +54,7 @@ def start(call: Called) -> dict[str, Any]:
             raise not_now(path, "started", "it is being deleted, at the end of its run")
         if state in ("STOPPING", "TERMINATED"):
             properties = kept.body["properties"]
-            demand, wait_s = instances.demand_of(call, properties, call.path["zone"])
+            demand, wait_s = instances.demand_of(call, properties, (call.path["zone"],))
             request = instances.ask(w, call, kept.name, properties, demand, wait_s)
             body = kept.body | {"stopped": False, "starts": kept.body["starts"] + 1}
             over = 0 if vm.at_end(kept) == "STOP" else WITH_REQUEST

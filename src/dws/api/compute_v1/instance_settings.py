@@ -106,7 +106,7 @@ def _for_next_run(
         if state != "TERMINATED":
             raise instances.not_now(vm.path_of(kept, request), "changed so", f"it is {state}; stop it first")
         part = changed(kept.body["properties"])
-        instances.demand_of(call, kept.body["properties"] | part, call.path["zone"])
+        instances.demand_of(call, kept.body["properties"] | part, (call.path["zone"],))
         return part
 
     return _change(call, verb, checked)

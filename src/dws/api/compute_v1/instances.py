@@ -40,17 +40,13 @@ class InsertQuery(Query):
 def insert(call: Called) -> dict[str, Any]:
     """Make an instance. Its operation runs until the machine is there."""
     scope, place, zone = scope_of(call), documents.where(call), call.path["zone"]
-    properties = _made_like(call) | INSTANCE.read(call.body)
+    properties = made_like(call, call.query.source_instance_template) | INSTANCE.read(call.body)
     name = check_resource_name(properties.pop("name", None))
     path = f"{place}/instances/{name}"
-    demand, wait_s = demand_of(call, properties, zone)
+    demand, wait_s = demand_of(call, properties, (zone,))
 
     def work(w: Write) -> operations.Change:
-        before = w.tx.document_named(vm.KIND, scope.project, place, name)
-        if before is not None:
-            if vm.status(before, w.tx.request(before.request)) is not None:
-                raise scope.exists(path)
-            w.tx.drop_document(before.id)
+        vm.check_free(w, scope.project, place, name)
         request = ask(w, call, name, properties, demand, wait_s)
         kept = vm.keep(w, scope.project, place, name, properties, request=request.id, rank=0)
         return operations.Change(type="insert", target=path, target_id=kept.id, request=request.id)
@@ -88,9 +84,8 @@ def ask(
     return requests.give_up(w, request, why)
 
 
-def _made_like(call: Called) -> dict[str, Any]:
-    """The properties of the template the call names, which its body goes before. Raises NotFound."""
-    named: str = call.query.source_instance_template
+def made_like(call: Called, named: str) -> dict[str, Any]:
+    """The properties of a template, which what a body says goes before; none without one. Raises NotFound."""
     if not named:
         return {}
     with call.engine.reading() as reader:
@@ -101,27 +96,30 @@ def _made_like(call: Called) -> dict[str, Any]:
     return found
 
 
-def demand_of(call: Called, properties: dict[str, Any], zone: str) -> tuple[Demand, int]:
-    """What an instance asks for, and how long it may wait, in seconds. Raises InvalidArgument."""
+def demand_of(
+    call: Called, properties: dict[str, Any], zones: tuple[str, ...], *, count: int = 1, path: str = ""
+) -> tuple[Demand, int]:
+    """What so many instances together ask for, in one of `zones`, and how long they may wait, in seconds.
+    `path` is where the properties stand in the body. Raises InvalidArgument."""
     if not properties.get("machineType"):
-        raise required("machineType")
+        raise required(f"{path}machineType")
     shape, scheduling = last(properties["machineType"]), properties.get("scheduling", {})
     fleet = call.engine.declared_fleet(call.who)
-    if all(pool.piece_of(shape) is None for pool in fleet.pools_in((zone,))):
-        why = f"Machine type with name '{shape}' does not exist in zone '{zone}'."
-        raise invalid("machineType", properties["machineType"], why)
-    inside = affinity.reference_in(properties) is not None
+    if all(pool.piece_of(shape) is None for pool in fleet.pools_in(zones)):
+        why = f"Machine type with name '{shape}' does not exist in zone '{', '.join(zones)}'."
+        raise invalid(f"{path}machineType", properties["machineType"], why)
+    inside = affinity.reference_in(properties, path) is not None
     flex = scheduling.get("provisioningModel") == "FLEX_START"
     run_s = seconds(scheduling.get("maxRunDuration"))
     if flex and run_s is None:
-        raise required("scheduling.maxRunDuration")
+        raise required(f"{path}scheduling.maxRunDuration")
     if scheduling.get("terminationTime"):
         raise invalid(
-            "scheduling.terminationTime", scheduling["terminationTime"], "Say maxRunDuration instead."
+            f"{path}scheduling.terminationTime", scheduling["terminationTime"], "Say maxRunDuration instead."
         )
     if not inside:  # in a reservation its end bounds the run
-        limits.check_run(call.engine.policy, run_s, "scheduling.maxRunDuration")
-    one = Alternative(shape=shape, count=1, duration_s=run_s or OPEN_ENDED_S, locations=(zone,))
+        limits.check_run(call.engine.policy, run_s, f"{path}scheduling.maxRunDuration")
+    one = Alternative(shape=shape, count=count, duration_s=run_s or OPEN_ENDED_S, locations=zones)
     return Demand(alternatives=(one,)), _wait(call.engine.policy, properties) if flex else NOW_S
 
 

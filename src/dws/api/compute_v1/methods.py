@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dws.api.compute_v1 import (
+    bulk,
     calendar_advice,
     capacity_advice,
     catalog,
@@ -35,6 +36,7 @@ _EVERY: Final = (
     *groups.METHODS,
     *group_instances.METHODS,
     *instances.METHODS,
+    *bulk.METHODS,
     *instance_power.METHODS,
     *instance_settings.METHODS,
     *serial_port.METHODS,

@@ -37,12 +37,18 @@ _FAILED: Final = frozenset({RequestState.FAILED, RequestState.EXPIRED, RequestSt
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What an operation did: its `type` (`insert`, `delete`, …), the path of its target below the project,
-    and the target's id. `request` is the one whose delivery it waits for, 0 for none."""
+    and the target's id. `request` is the one whose delivery it waits for, 0 for none. Operations of one
+    bulk insert have a `group`; the one of the whole says how many instances were `wanted` and `asked` for,
+    those of its instances which: in a region the zone, and so the target, is open until it has a machine."""
 
     type: str
     target: str
     target_id: int
     request: int = 0
+    group: str = ""
+    instance: str = ""
+    wanted: int = 0
+    asked: int = 0
 
 
 def run(call: Call[Any, Any], scope: str, act: Callable[[Write], Change]) -> dict[str, Any]:
@@ -87,10 +93,19 @@ def record(
             "targetId": str(change.target_id),
             "user": call.who.name,
             "call": digest,
-        },
+        }
+        | _of_group(change),
     )
     w.tx.put_document(kept)
     return kept
+
+
+def _of_group(change: Change) -> dict[str, Any]:
+    """What is kept of an operation that belongs to a bulk insert."""
+    if not change.group:
+        return {}
+    numbers = {"wanted": change.wanted, "asked": change.asked} if change.wanted else {}
+    return {"group": change.group, "instance": change.instance} | numbers
 
 
 def _name_of(call: Call[Any, Any]) -> tuple[str, str]:
@@ -106,29 +121,60 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any]:
     """An operation as clients see it."""
     body = kept.body
     request = reader.request(kept.request) if kept.request else None
-    path = f"{kept.scope}/operations/{kept.name}"
+    at = _place_of(kept, request)
+    target = f"{at}/instances/{body['instance']}" if body.get("instance") else body["target"]
     found: dict[str, Any] = {
         "kind": "compute#operation",
         "id": str(kept.id),
         "name": kept.name,
         "operationType": body["type"],
-        "targetLink": scope.link(body["target"]),
+        "targetLink": scope.link(target),
         "targetId": body["targetId"],
         "status": "DONE",
         "progress": 100,
         "user": body["user"],
         "insertTime": format_instant(kept.created_at),
         "startTime": format_instant(kept.created_at),
-        "selfLink": scope.link(path),
+        "selfLink": scope.link(f"{at}/operations/{kept.name}"),
     }
-    where, _, place = kept.scope.partition("/")
+    where, _, place = at.partition("/")
     if place:
-        found[where.removesuffix("s")] = scope.link(kept.scope)
+        found[where.removesuffix("s")] = scope.link(at)
+    if body.get("group"):
+        found["operationGroupId"] = body["group"]
+    if body.get("wanted"):
+        found["instancesBulkInsertOperationMetadata"] = _progress(kept, request)
     if request is not None and not request.deliveries:
         if request.state not in _FAILED:
             return found | {"status": "RUNNING", "progress": 0}
         return found | {"endTime": format_instant(request.ended_at)} | _failed(request)
     return found | {"endTime": format_instant(kept.created_at)}
+
+
+def _place_of(kept: Document, request: CapacityRequest | None) -> str:
+    """Where an operation is: that of an instance in a region in its zone, once it has one."""
+    if kept.body.get("instance") and request is not None and request.grant is not None:
+        return f"zones/{request.grant.zone}"
+    return kept.scope
+
+
+def _progress(kept: Document, request: CapacityRequest | None) -> dict[str, Any]:
+    """How far a bulk insert is, in the zone it is in: all of its instances come together."""
+    wanted, asked = kept.body["wanted"], kept.body["asked"]
+    come = request is None or request.deliveries > 0
+    over = not come and request is not None and request.state in _FAILED
+    zones = [request.grant.zone] if request is not None and request.grant is not None else []
+    if not zones and request is not None:
+        zones = list(request.demand.alternatives[0].locations)
+    failed = wanted - asked if come else wanted if over else 0
+    status = {
+        "status": "DONE" if come or over else "CREATING",
+        "targetVmCount": wanted,
+        "createdVmCount": asked if come else 0,
+        "failedToCreateVmCount": failed,
+        "deletedVmCount": 0,
+    }
+    return {"perLocationStatus": {f"zones/{zone}": status for zone in zones}}
 
 
 def _why(request: CapacityRequest) -> tuple[str, str]:
@@ -155,11 +201,20 @@ def _failed(request: CapacityRequest) -> dict[str, Any]:
 # --- what may be asked of one -----------------------------------------------------------------
 
 
+def _find(reader: Reader, call: Called) -> Document:
+    """The operation a path names; one in a zone may be kept in its region. Raises NotFound."""
+    name, around = call.path["operation"], documents.region_around(call, documents.where(call))
+    kept = reader.document_named(KIND, scope_of(call).project, around, name) if around else None
+    request = reader.request(kept.request) if kept is not None else None
+    if kept is not None and _place_of(kept, request) == documents.where(call):
+        return kept
+    return documents.find(reader, call, COLLECTION, name)
+
+
 def get(call: Called) -> dict[str, Any]:
     """One operation."""
     with call.engine.reading() as reader:
-        kept = documents.find(reader, call, COLLECTION, call.path["operation"])
-        return shown(scope_of(call), reader, kept)
+        return shown(scope_of(call), reader, _find(reader, call))
 
 
 def wait(call: Called) -> dict[str, Any]:
@@ -178,13 +233,13 @@ def delete(call: Called) -> None:
     """Forget an operation; what it did stays."""
 
     def work(w: Write) -> None:
-        w.tx.drop_document(documents.find(w.tx, call, COLLECTION, call.path["operation"]).id)
+        w.tx.drop_document(_find(w.tx, call).id)
 
     call.engine.transact(call.who, work)
 
 
 COLLECTION: Final = documents.Collection(
-    kind=KIND, name="operations", word="operation", show=shown, prefixed=True
+    kind=KIND, name="operations", word="operation", show=shown, prefixed=True, in_regions=True
 )
 METHODS: Final = (
     *documents.reads(COLLECTION, get, scopes=("zones/{zone}", "regions/{region}", "global")),

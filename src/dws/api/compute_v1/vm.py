@@ -26,7 +26,7 @@ from dws.engine.write import Write
 from dws.model.access import Principal
 from dws.model.demand import OPEN_ENDED_S
 from dws.model.document import UNLESS_DELIVERED, WITH_REQUEST, Document
-from dws.model.errors import InvalidArgument
+from dws.model.errors import AlreadyExists, InvalidArgument
 from dws.model.request import CapacityRequest, Grant, Instance, InstanceState, RequestState
 from dws.wire.timefmt import format_instant
 
@@ -137,6 +137,24 @@ def find(reader: Reader, project: str, zone: str, region: str, name: str) -> Doc
         if kept is not None and zone_of(kept, reader.request(kept.request)) != zone:
             return None
     return kept
+
+
+def check_free(w: Write, project: str, place: str, name: str) -> None:
+    """Raises AlreadyExists when an instance has the name where a new one in `place` would be; those that are
+    over give it up. In a region that is all of it: the zone is open."""
+    where, _, inside = place.partition("/")
+    zones = w.books.fleet.zones
+    others = [f"zones/{z.name}" for z in zones if where == "regions" and z.region == inside]
+    others += [f"regions/{z.region}" for z in zones if where == "zones" and z.name == inside]
+    for scope in (place, *others):
+        kept = w.tx.document_named(KIND, project, scope, name)
+        if kept is None:
+            continue
+        request = w.tx.request(kept.request)
+        if status(kept, request) is None:
+            w.tx.drop_document(kept.id)
+        elif scope == place or where == "regions" or zone_of(kept, request) in ("", inside):
+            raise AlreadyExists(f"The resource 'projects/{project}/{path_of(kept, request)}' already exists")
 
 
 def give_back(w: Write, who: Principal, request: CapacityRequest | None, ranks: tuple[int, ...] = ()) -> None:
