@@ -30,7 +30,8 @@ class Document:
     only. `request` and `rank` say which request, and which instance of it, it stands for (0: none);
     `reservation` which reservation. `ended_at` is when it became a thing of the past, 0 until then: from
     there its time to be forgotten is counted. One that is over `WITH_REQUEST`, or `WITH_RESERVATION`, is
-    forgotten with the record of that; so is one `UNLESS_DELIVERED` whose request came to nothing.
+    forgotten with the record of that; so is one `UNLESS_DELIVERED` whose request came to nothing. A
+    request that one still stands for which is not over is not forgotten.
     """
 
     id: DocumentId

@@ -7,6 +7,7 @@ from collections import defaultdict
 
 from dws.engine.ports import DocumentQuery
 from dws.model.document import UNLESS_DELIVERED, WITH_REQUEST, WITH_RESERVATION, Document
+from dws.model.request import CapacityRequest
 
 Place = tuple[str, str, str]
 
@@ -76,11 +77,17 @@ class DocumentRegister:
         """Those that ended before `instant`."""
         return [d for d in self._rows.values() if 0 < d.ended_at < instant]
 
-    def over_with(self, request: int, *, delivered: bool) -> list[Document]:
-        """Those that are over with that request, which was `delivered` or not."""
+    def stand_for(self, request: CapacityRequest) -> bool:
+        """Whether one stands for a request that is over, and is not over itself."""
+        rows = (self._rows[i] for i in self._of_request.get(request.id, ()))
+        return any(
+            d.ended_at == 0 or (d.ended_at == UNLESS_DELIVERED and request.was_delivered) for d in rows
+        )
+
+    def over_with(self, request: int) -> list[Document]:
+        """Those that are over with that request, for which none stands any more."""
         rows = (self._rows[i] for i in self._of_request.get(request, ()))
-        over = (WITH_REQUEST,) if delivered else (WITH_REQUEST, UNLESS_DELIVERED)
-        return [d for d in rows if d.ended_at in over]
+        return [d for d in rows if d.ended_at in (WITH_REQUEST, UNLESS_DELIVERED)]
 
     def over_with_reservation(self, reservation: int) -> list[Document]:
         """Those that are over with that reservation."""

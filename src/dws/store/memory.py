@@ -419,7 +419,7 @@ class MemoryTransaction(MemoryReader):
         else:
             self._exchange_request(record, None)
             self._forget_bookings(OwnerKind.REQUEST, record.id)
-            for kept in self._tables.documents.over_with(record.id, delivered=record.was_delivered):
+            for kept in self._tables.documents.over_with(record.id):
                 self._exchange_document(kept, None)
             kind = SubjectKind.REQUEST
         for reply in self._tables.replies_to(record.id):

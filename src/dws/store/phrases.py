@@ -121,6 +121,7 @@ PUT_META = Phrase(upsert(meta))
 
 
 _ENDS = [literal(state.value) for state in RequestState if state.is_terminal]
+_STANDS = [literal(0), literal(UNLESS_DELIVERED)]
 _RESERVATION_ENDS = [literal(state.value) for state in ReservationState if state.is_terminal]
 
 
@@ -132,7 +133,14 @@ def _over(table: Table, kind: SubjectKind, *conditions: ColumnElement[bool]) -> 
 
 OVER = Phrase(
     union_all(
-        _over(request, SubjectKind.REQUEST, request.c.state.in_(_ENDS)),
+        _over(
+            request,
+            SubjectKind.REQUEST,
+            request.c.state.in_(_ENDS),
+            ~select(document.c.id)
+            .where(document.c.request == request.c.id, document.c.ended_at.in_(_STANDS))
+            .exists(),
+        ),
         _over(reservation, SubjectKind.RESERVATION, reservation.c.state.in_(_RESERVATION_ENDS)),
         _over(series, SubjectKind.SERIES),
         _over(document, SubjectKind.DOCUMENT),

@@ -114,11 +114,14 @@ class Tables:
         return sorted(i for s in set(query.states) for d in deleted for i in self.by_state[s, d])
 
     def ended_before(self, instant: int) -> list[Mortal]:
-        """Requests, reservations, series and documents that ended before `instant`, the earliest first."""
+        """Requests, reservations, series and documents that ended before `instant`, the earliest first; no
+        request that a document still stands for."""
         rows = [
             self.requests[i] for (state, _), ids in self.by_state.items() if state.is_terminal for i in ids
         ]
-        over: list[Mortal] = [r for r in rows if 0 < r.ended_at < instant]
+        over: list[Mortal] = [
+            r for r in rows if 0 < r.ended_at < instant and not self.documents.stand_for(r)
+        ]
         over += self.reservations.ended_before(instant)
         over += self.series.ended_before(instant)
         over += self.documents.ended_before(instant)

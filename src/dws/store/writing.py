@@ -400,10 +400,10 @@ class SqlTransaction(SqlReader):
         first, with what belongs to them."""
         with self.savepoint():
             self.flush()
-            over = self._all(say.OVER, instant=instant, limit=max(0, limit))
             for row in self._all(say.MAY_STAY, instant=instant):
                 if not rows.read_request(row["doc"]).was_delivered:
                     self._now(say.DROP_DOCUMENT, {"of": row["id"]})
+            over = self._all(say.OVER, instant=instant, limit=max(0, limit))
             for phrase in say.FORGET:
                 self._many(phrase, [{"gone": row["id"], "kind": row["kind"]} for row in over])
         return len(over)

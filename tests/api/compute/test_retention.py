@@ -77,7 +77,8 @@ def test_an_instance_that_is_over_is_forgotten_and_one_that_is_stopped_is_not(go
     google.advance("20d")
     assert names(google, VMS) == {"stays", "runs"}
     assert {d.name for d in rows(google, "instance")} == {"stays", "runs"}
-    assert google.owner.get(f"{VMS}/stays").json()["status"] == "TERMINATED"
+    stopped = google.owner.get(f"{VMS}/stays").json()
+    assert (stopped["status"], stopped["lastStopTimestamp"]) == ("TERMINATED", "2027-01-11T10:00:00Z")
     assert google.owner.post(f"{VMS}/stays/start").status_code == 200
     google.advance("10m")
     assert google.owner.get(f"{VMS}/stays").json()["status"] == "RUNNING"

@@ -128,9 +128,20 @@ def test_what_is_over_with_its_request_is_forgotten_with_it(store: Store) -> Non
         tx.put_request(samples.a_request(8))
         tx.put_document(a_document(1, request=7, ended_at=WITH_REQUEST))
         tx.put_document(a_document(2, request=8, ended_at=WITH_REQUEST))
-        tx.put_document(a_document(3, request=7))
         assert tx.forget_before(60, limit=10) == 1
-        assert [d.id for d in tx.documents(DocumentQuery(kind="compute.instance"))] == [2, 3]
+        assert [d.id for d in tx.documents(DocumentQuery(kind="compute.instance"))] == [2]
+
+
+def test_a_request_is_kept_as_long_as_something_stands_for_it(store: Store) -> None:
+    """A stopped instance would no longer know when it ran, nor in which zone."""
+    with store.begin() as tx:
+        tx.put_request(samples.a_request(7, state=RequestState.COMPLETED, ended_at=50))
+        tx.put_document(a_document(1, request=7))
+        tx.put_document(a_document(2, request=7, ended_at=WITH_REQUEST))
+        assert tx.forget_before(60, limit=10) == 0
+        tx.drop_document(1)
+        assert tx.forget_before(60, limit=10) == 1
+        assert tx.documents(DocumentQuery(kind="compute.instance")) == []
 
 
 def test_what_stays_if_it_was_delivered_is_forgotten_if_it_was_not(store: Store) -> None:
@@ -141,9 +152,9 @@ def test_what_stays_if_it_was_delivered_is_forgotten_if_it_was_not(store: Store)
             over = {} if number == 9 else {"state": RequestState.COMPLETED, "ended_at": 50}
             tx.put_request(samples.a_request(number, grant=granted, **over))
             tx.put_document(a_document(number - 6, request=number, ended_at=UNLESS_DELIVERED))
-        assert tx.forget_before(60, limit=10) == 2
+        assert tx.forget_before(60, limit=10) == 1
         assert [d.id for d in tx.documents(DocumentQuery(kind="compute.instance"))] == [1, 3]
-        assert tx.request(7) is None
+        assert (tx.request(7) is not None, tx.request(8)) == (True, None)
 
 
 def test_what_is_over_with_its_reservation_is_forgotten_with_it(store: Store) -> None:
