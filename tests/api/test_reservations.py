@@ -55,6 +55,23 @@ def test_a_reservation_is_told_in_full(fresh: Served) -> None:
     assert fresh.owner.get(f"{RESERVATIONS}/{kept['id']}").json()["name"] == "block-a"
 
 
+def test_one_from_now_on_is_open_and_has_no_end(fresh: Served) -> None:
+    """Who wants machines for good would have to think of an end, and be told a cost nobody will pay."""
+    wish = {"name": "lab", "accelerators": "h100:16", "onDemand": True}
+    told = post(fresh, RESERVATIONS, wish).json()
+    kept = told["reservation"]
+    assert (kept["start"], kept["end"], kept["durationS"], kept["cost"]) == ("2027-01-11T09:00:00Z", "", 0, "")
+    assert kept["onDemand"] is True
+    assert [rule["message"] for rule in told["rules"]] == ["it can be changed and given back at any time"]
+    assert fresh.owner.get(f"{RESERVATIONS}/lab").json()["state"] == "FULFILLED"
+    ended = post(fresh, RESERVATIONS, wish | {"name": "short", "accelerators": "h100:8", "duration": "30s"})
+    assert ended.json()["reservation"]["end"] == "2027-01-11T09:00:30Z"
+    for wrong, field in (({"start": "in 5m"}, "start"), ({"onDemand": False}, "duration")):
+        assert error(post(fresh, RESERVATIONS, wish | {"name": "x"} | wrong))["field"] == field
+    missing = error(post(fresh, RESERVATIONS, {"name": "x", "accelerators": "h100:8", "duration": "1h"}))
+    assert (missing["field"], missing["reason"]) == ("start", "missingField")
+
+
 def test_a_dry_run_books_nothing(fresh: Served) -> None:
     """Asking how it would be would take the capacity."""
     before = fresh.last_seq()

@@ -141,6 +141,30 @@ def test_e02_what_fits_is_offered_with_everything_that_was_asked(dws: Run, stub:
     assert dws("reservations", "amend", "block", "--count", "8").exit_code == 5
 
 
+def test_from_now_on_without_an_end(dws: Run, stub: Stub) -> None:
+    """Who wants machines for good would have to think of an end, and see one that nobody said."""
+    lab = a_reservation(name="lab", on_demand=True, end="", duration_s=0, cost="")
+    stub.on(f"POST {RESERVATIONS}", msgspec.structs.replace(reserved(), reservation=lab, rules=[]))
+    done = dws("reserve", "lab", *WISH, "--now")
+    assert done.exit_code == 0, done.stderr
+    (body,) = stub.bodies(f"POST {RESERVATIONS}")
+    assert body["onDemand"] is True
+    assert body.keys().isdisjoint({"start", "end", "duration"})
+    assert done.stdout.splitlines()[2:] == ["to   until it is given back"]
+    stub.on(f"GET {RESERVATIONS}", wire.ReservationList(items=[lab], next_page_token=""))
+    assert "no end" in dws("reservations").stdout
+    for wrong in (("--now", "--in", "5m"), ("--now", "--for", "1d", "--until", "+2d"), ("--in", "5m")):
+        assert dws("reserve", "lab", *WISH, *wrong).exit_code == 2
+    nearest = {"pool": "a3", "zone": "us-central1-a", "machine": "a3-highgpu-8g", "count": 8}
+    details: dict[str, object] = {"nearest": [nearest], "most": 5}
+    stub.on(f"POST {RESERVATIONS}", NoRoom("needs 8 hosts; 5 are free", field="start", details=details))
+    full = dws("reserve", "lab", *WISH, "--now")
+    assert (full.exit_code, full.stderr.splitlines()) == (
+        5,
+        ["dws: needs 8 hosts; 5 are free", "that window has room for 5 hosts"],
+    )
+
+
 def test_slices_are_booked_by_their_topology(dws: Run, stub: Stub) -> None:
     """A reservation of TPU slices could be made through the API alone, and be read as one of hosts."""
     told = reserved()

@@ -55,7 +55,7 @@ def _table(session: Session, found: list[Reservation]) -> str:
         return "Nothing is booked. 'dws reserve --help' shows how to."
     rows = []
     for row in found:
-        start, end = zones.instant_of(row.start) or 0, zones.instant_of(row.end) or 0
+        start, end = zones.instant_of(row.start) or 0, zones.instant_of(row.end)
         rows.append(
             [
                 row.name,
@@ -63,7 +63,7 @@ def _table(session: Session, found: list[Reservation]) -> str:
                 words(row),
                 row.zone,
                 zones.short_time(start, session.zone, now=session.now),
-                zones.rough(end - start),
+                zones.rough(end - start) if end else "no end",
                 f"{row.in_use}/{row.count}",
             ]
         )

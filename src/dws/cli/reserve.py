@@ -26,6 +26,7 @@ from dws.wire.timefmt import (
 if TYPE_CHECKING:
     from dws.wire.native_v1 import Advice, RepeatBody, Reservation, Reserved, Share, WindowOption
 
+UNTIL_GIVEN_BACK: Final = "until it is given back"
 what_options = demand.only(
     *("accelerators", "machine", "tpu", "topology", "count", "zone", "region", "within")
 )
@@ -37,6 +38,7 @@ what_options = demand.only(
 @what_options
 @click.option("--start", default="", metavar="TIME", help="'2027-01-11 09:00' in your zone (--tz), or +5m.")
 @click.option("--in", "start_in", default="", metavar="DURATION", help="Start so long from now instead.")
+@click.option("--now", is_flag=True, help="From now on; without --for or --until, until you give it back.")
 @click.option("--for", "duration", default="", metavar="DURATION", help="For how long: 7d, 12h.")
 @click.option("--until", default="", metavar="TIME", help="Until when, instead of --for.")
 @click.option("--every", default="", metavar="WHEN", help='A series: "weekday 20:00-06:00 ZONE until DATE".')
@@ -67,6 +69,7 @@ def reserve(
     *,
     start: str,
     start_in: str,
+    now: bool,
     duration: str,
     until: str,
     every: str,
@@ -74,7 +77,7 @@ def reserve(
     dry_run: bool,
     **terms: Any,
 ) -> int | None:
-    """Book a block of capacity ahead, or the same again and again.
+    """Book a block of capacity ahead, or from now on, or the same again and again.
 
     Checked at once against everything that is promised: booked, or refused with the nearest windows that
     would fit. Work uses it by naming it: 'dws submit --reservation NAME'.
@@ -82,7 +85,8 @@ def reserve(
     \b
     Examples:
       dws reserve spring-run --accelerators h100:64 --zone us-central1-a --start "2027-01-11 09:00" --for 7d
-      dws reserve now --machine a3-highgpu-8g --count 2 --in 5m --for 12h
+      dws reserve soon --machine a3-highgpu-8g --count 2 --in 5m --for 12h
+      dws reserve lab --machine a3-highgpu-8g --count 2 --now
       dws reserve square --tpu v5e --topology 4x4 --count 2 --in 6h --for 2d
       dws reserve nights --accelerators h100:16 --every "weekday 20:00-06:00 Europe/Berlin until 2027-03-01"
     """
@@ -102,29 +106,32 @@ def reserve(
         "labels": demand.pairs(terms["label"], option="--label"),
     }
     if every:
-        if start or start_in or duration or until or dry_run:
+        if start or start_in or now or duration or until or dry_run:
             raise click.UsageError(
-                "--every says when; it goes without --start, --in, --for, --until and --dry-run"
+                "--every says when; it goes without --start, --in, --now, --for, --until and --dry-run"
             )
         return _repeat(session, RepeatBody(every=every, may_miss=may_miss, **what))
     if may_miss:
         raise click.UsageError("--may-miss goes with --every")
-    if bool(start) == bool(start_in):
-        raise click.UsageError("say when it starts: either --start TIME or --in DURATION")
-    if bool(duration) == bool(until):
+    if bool(start) + bool(start_in) + now != 1:
+        raise click.UsageError("say when it starts: --start TIME, --in DURATION or --now, one of them")
+    if (duration and until) or not (duration or until or now):
         raise click.UsageError("say how long it lasts: either --for DURATION or --until TIME")
     ask = ReserveBody(
-        start=f"in {start_in}" if start_in else _moment(session, start, "start"),
+        start="" if now else f"in {start_in}" if start_in else _moment(session, start, "start"),
         duration=duration,
         end=_moment(session, until, "until") if until else "",
         time_zone=zones.name_of(session.zone),
         client_time=format_instant(int(session.machine.wall())),
+        on_demand=now,
         dry_run=dry_run,
         **what,
     )
     try:
         told = session.client.reserve(ask)
     except NoRoom as error:
+        if now:  # what would fit later is not what was asked for
+            error.details.pop("nearest", None)
         return _refused(session, error, name, wish, _as_typed(terms))
     for warning in told.warnings:
         session.say(f"warning: {warning}")
@@ -182,7 +189,7 @@ def _booked(session: Session, told: Reserved) -> str:
     lines = [
         f"{row.name} {done}: {words(row)} in {row.zone} ({row.pool})",
         *(f"{word:<4} {at}" for word, at in zip(("from", "to"), window_times(session, row), strict=True)),
-        f"cost: {row.cost}",
+        *([f"cost: {row.cost}"] if row.cost else []),
         *(f"- {render_reason(r.text, r.facts, session.zone)}" for r in told.rules),
     ]
     return "\n".join(lines)
@@ -196,7 +203,9 @@ def words(row: Reservation | WindowOption) -> str:
 
 def window_times(session: Session, row: Reservation) -> tuple[str, str]:
     """From when and to when, in the reader's zone and UTC, and how long that is."""
-    start, end = zones.instant_of(row.start) or 0, zones.instant_of(row.end) or 0
+    start, end = zones.instant_of(row.start) or 0, zones.instant_of(row.end)
+    if not end:
+        return echo_instant(start, session.zone), UNTIL_GIVEN_BACK
     return (
         echo_instant(start, session.zone),
         f"{echo_instant(end, session.zone)}, {zones.rough(end - start)}",

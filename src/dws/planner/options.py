@@ -15,9 +15,10 @@ from dws.model.time import DAY, HOUR, MINUTE
 class PolicyOptions:
     """The owner's policy.
 
-    Admission: `run_duration_min_s` … `run_duration_max_s` bound the run; `open_ended` says whether a run
-    without an end of its own (`OPEN_ENDED_S`) may be asked for all the same; `never_fits` says what to do
-    with what the empty fleet could not hold (`refuse`, or `wait` for the fleet to grow).
+    Admission: `run_duration_min_s` … `run_duration_max_s` bound the run; `open_ended` says whether a run, or
+    a reservation made on demand, without an end of its own (`OPEN_ENDED_S`) may be asked for all the same;
+    `never_fits` says what to do with what the empty fleet could not hold (`refuse`, or `wait` for the fleet
+    to grow).
 
     Planning: the first `protected_depth` requests in line are promised their earliest fit, the others
     (at most `promise_depth` a pass) their earliest fit plus `promise_slack` times their own duration,

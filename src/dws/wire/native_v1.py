@@ -164,11 +164,12 @@ class ReserveBody(Wire, omit_defaults=True):
     to the server's time ("in 5m"); `clientTime`, when told, is compared with that time. `timeZone` is the
     zone (`Europe/Berlin`) its owner thinks in. `specificOnly`: only requests that name it may use it.
     `atEnd` is "stop" or "delete". `requestHostsMax` and `requestRunMax` bound each request inside it (0: no
-    bound). With `dryRun` nothing is booked.
+    bound). One that is `onDemand` starts now, so it has no `start`, and without an end it lasts until it is
+    given back. With `dryRun` nothing is booked.
     """
 
     name: str
-    start: str
+    start: str = ""
     duration: str | int = ""
     end: str = ""
     accelerators: str = ""
@@ -186,6 +187,7 @@ class ReserveBody(Wire, omit_defaults=True):
     description: str = ""
     labels: dict[str, str] = {}
     client_time: str = ""
+    on_demand: bool = False
     dry_run: bool = False
 
 
@@ -594,7 +596,8 @@ class Reservation(Answer):
     wait inside. `lockAt` is when it can no longer be changed, `cancelUntil` the last instant of a free
     cancellation, `approveBy` when an approval would come too late. `idleSince` is since when nothing runs in
     it. `sequence` counts its changes. `cost` is decimal, for the whole window; `hosts` and `inside` are
-    empty except where one reservation is got by name.
+    empty except where one reservation is got by name. One that was made `onDemand` may be without an end:
+    then `end` and `cost` are empty and `durationS` is 0.
     """
 
     id: str
@@ -636,6 +639,7 @@ class Reservation(Answer):
     hosts: list[str]
     inside: list[Inside]
     topology: str = ""
+    on_demand: bool = False
 
 
 class Reserved(Answer):

@@ -8,6 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from dws.api.compute_v1.reservations import KIND
+from dws.engine.ports import DocumentQuery
 from dws.planner.options import PRESETS, PolicyOptions
 from tests.api.served import Served, serving
 
@@ -286,6 +288,41 @@ def test_it_grows_and_shrinks_as_far_as_there_is_room_and_it_is_not_used(fresh: 
     assert (found["count"], found["inUseCount"]) == ("1", "1")
     inside(fresh, "second", wait="5m")
     assert fresh.get("second")["state"] != "ACTIVE"
+
+
+def test_e12_what_cannot_grow_keeps_what_it_has(fresh: Served) -> None:
+    """O-E12: a reservation would be lost, or made anew, by asking for more than there is."""
+    before = made(fresh)
+    fresh.submit("rest", alternatives=[{"accelerators": "h100:8", "duration": "2h"}])
+    fresh.submit("rest-too", alternatives=[{"accelerators": "h100:8", "duration": "2h"}])
+    said = fresh.last_seq()
+    answer = fresh.owner.post(f"{ALL}/r1/resize", json={"specificSkuCount": "4"})
+    message = refused(answer, 409, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS")
+    assert "0 more" in message
+    assert (seen(fresh), fresh.last_seq()) == (before, said)
+    fresh.advance("2h")
+    assert fresh.owner.post(f"{ALL}/r1/resize", json={"specificSkuCount": "4"}).status_code == 200
+    assert seen(fresh)["id"] == before["id"]
+
+
+def test_e16_given_back_the_next_in_line_starts_at_once(fresh: Served) -> None:
+    """O-E16: machines that nobody needs any more would stand idle beside those who wait."""
+    made(fresh, count=4)
+    fresh.submit("waits")
+    assert fresh.get("waits")["state"] != "ACTIVE"
+    assert fresh.owner.delete(f"{ALL}/r1").status_code == 200
+    assert fresh.get("waits")["state"] == "ACTIVE"
+
+
+def test_the_record_of_one_that_is_over_is_forgotten(fresh: Served) -> None:
+    """The names of everything that ever was would fill the store."""
+    made(fresh, deleteAfterDuration={"seconds": HOUR})
+    kept = fresh.engine.policy.retention_s
+    for days, there in ((2, 1), (kept // 86_400 + 2, 0)):
+        fresh.advance(f"{days}d")
+        with fresh.engine.reading() as reader:
+            found = reader.documents(DocumentQuery(kind=KIND, project="research"))
+        assert len(found) == there
 
 
 def test_projects_share_it_in_both_shapes_and_no_longer(fresh: Served) -> None:

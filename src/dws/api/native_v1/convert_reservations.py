@@ -14,7 +14,7 @@ from typing import Final
 from dws.api.native_v1 import convert
 from dws.engine import answers
 from dws.engine.commands import AmendReservation, Reserve, Seek
-from dws.model.demand import Alternative
+from dws.model.demand import OPEN_ENDED_S, Alternative
 from dws.model.errors import InvalidArgument, NoRoom
 from dws.model.localtime import zone_named
 from dws.model.recurrence import Recurrence, parse_recurrence
@@ -49,10 +49,12 @@ def moment(text: str, field: str, time_zone: str, now: int) -> int:
 
 def reserve(project: str, told: wire.ReserveBody, now: int, call_id: str = "") -> Reserve:
     """The command to book."""
-    if bool(told.duration) == bool(told.end):
+    if (told.duration and told.end) or not (told.duration or told.end or told.on_demand):
         raise InvalidArgument("duration: give either this ('7d') or 'end'", field="duration")
     start, start_in_s = _start(told, now)
-    if told.end:
+    if not told.duration and not told.end:
+        length = OPEN_ENDED_S
+    elif told.end:
         length = moment(told.end, "end", told.time_zone, now) - start
         if length < 1:
             raise InvalidArgument("end: must lie after the start", field="end")
@@ -69,6 +71,7 @@ def reserve(project: str, told: wire.ReserveBody, now: int, call_id: str = "") -
         description=told.description,
         labels=told.labels,
         time_zone=told.time_zone,
+        on_demand=told.on_demand,
         dry_run=told.dry_run,
         call_id=call_id,
     )
@@ -76,6 +79,12 @@ def reserve(project: str, told: wire.ReserveBody, now: int, call_id: str = "") -
 
 def _start(told: wire.ReserveBody, now: int) -> tuple[int, int | None]:
     """When, and how far from now when that is what was said."""
+    if told.on_demand and told.start:
+        raise InvalidArgument("start: a reservation that is onDemand starts now; leave it out", field="start")
+    if told.on_demand:
+        return now, 0
+    if not told.start:
+        raise InvalidArgument("start: is missing", field="start", reason="missingField")
     said = parse_moment(told.start, zone_named(told.time_zone) if told.time_zone else None, field="start")
     return (now + said.seconds, said.seconds) if isinstance(said, FromNow) else (said, None)
 
@@ -280,8 +289,8 @@ def reservation(view: answers.ReservationView, *, full: bool = False) -> wire.Re
         principal=row.principal,
         state=row.state.value,
         start=format_instant(row.window.start),
-        end=format_instant(row.window.end),
-        duration_s=row.window.length_s,
+        end="" if row.is_open_ended else format_instant(row.window.end),
+        duration_s=0 if row.is_open_ended else row.window.length_s,
         time_zone=row.time_zone,
         pool=row.pool,
         zone=row.zone,
@@ -310,9 +319,10 @@ def reservation(view: answers.ReservationView, *, full: bool = False) -> wire.Re
         end_message=row.end_message,
         sequence=row.sequence,
         version=row.version,
-        cost=format_money(view.cost_micros),
+        cost="" if row.is_open_ended else format_money(view.cost_micros),
         hosts=list(view.hosts) if full else [],
         inside=[_inside(each) for each in view.inside] if full else [],
+        on_demand=row.on_demand,
     )
 
 
