@@ -25,6 +25,8 @@ from dws.model.topology import HostStatus, Pool
 from dws.planner import kernels
 
 _SPARE_ROWS = 64
+_Claim = tuple[int, int, Part]
+"""(start, end, named units of one cell)"""
 
 
 class PoolCalendar:
@@ -33,12 +35,14 @@ class PoolCalendar:
     __slots__ = (
         "_bookings",
         "_busy",
+        "_doubled",
         "_ends",
         "_floors",
         "_free",
         "_groups",
         "_idle",
         "_inside",
+        "_maintained",
         "_maintenance",
         "_rows",
         "_times",
@@ -54,6 +58,8 @@ class PoolCalendar:
         self._bookings: dict[int, Booking] = {}
         self._ends: list[tuple[int, int]] = []
         self._maintenance: dict[int, Booking] = {}
+        self._maintained: dict[int, list[Span]] = {}
+        self._doubled: list[_Claim] = []
         self._busy = bytearray(pool.size)
         self._idle = [len(units) for units in self._units]
         self._unready: dict[int, HostStatus] = {}
@@ -93,6 +99,7 @@ class PoolCalendar:
             insort(self._ends, (booking.span.end, booking.id))
             self.occupy(booking.parts)
         self._apply(booking, -1)
+        self._count_once(booking)
 
     def remove(self, booking: Booking) -> None:
         """Take back what `add` did with this very booking."""
@@ -102,6 +109,7 @@ class PoolCalendar:
                 del self._ends[bisect_left(self._ends, (booking.span.end, booking.id))]
                 self._vacate(booking.parts)
             self._apply(booking, 1)
+            self._count_once(booking)
 
     def occupy(self, parts: tuple[Part, ...]) -> None:
         """The drawn units of `parts` are not idle any more, whatever the table says."""
@@ -139,6 +147,42 @@ class PoolCalendar:
             self.shift(span.start, min(span.end, status.until or FOREVER), (out,), [1], -1)
         for booking in self._bookings.values():
             self._apply(booking, -1)
+        self._claim_all(self._doubled, 1)
+
+    def _count_once(self, changed: Booking) -> None:
+        """What several bookings name at one time counts once: maintenance that was forced over what somebody
+        has, and windows over one another. To be called after a booking has come or gone."""
+        is_window = changed.owner_kind is OwnerKind.MAINTENANCE
+        if not is_window and (not self._maintained or self._maintained.keys().isdisjoint(changed.units)):
+            return
+        self._claim_all(self._doubled, -1)
+        windows = list(self._maintenance.values())
+        self._maintained = {unit: [] for window in windows for unit in window.units}
+        live = (self._bookings[number] for _, number in self._ends if number not in self._maintenance)
+        doubled = []
+        for booking in sorted((*windows, *live), key=lambda b: b.span):
+            for unit in self._maintained.keys() & set(booking.units):
+                spans = self._maintained[unit]
+                covered = spans[-1].end if spans else booking.span.start
+                if booking.span.start < covered:
+                    doubled.append((booking.span.start, min(booking.span.end, covered), unit))
+                spans.append(Span(booking.span.start, max(booking.span.end, covered)))
+        self._doubled = self._together(doubled)
+        self._claim_all(self._doubled, 1)
+
+    def _together(self, single: Iterable[tuple[int, int, int]]) -> list[_Claim]:
+        """Units of one cell over the same time as one part."""
+        found: dict[tuple[int, int, int], list[int]] = {}
+        for start, end, unit in single:
+            found.setdefault((start, end, self.pool.cell_of(unit)), []).append(unit)
+        return [
+            (start, end, Part(cell=cell, count=len(units), units=tuple(sorted(units))))
+            for (start, end, cell), units in found.items()
+        ]
+
+    def _claim_all(self, claims: Iterable[_Claim], sign: int) -> None:
+        for start, end, part in claims:
+            self._claim(start, end, (part,), sign)
 
     def _apply(self, booking: Booking, sign: int) -> None:
         self._claim(booking.span.start, booking.span.end, booking.parts, sign)
@@ -233,6 +277,8 @@ class PoolCalendar:
         copy._bookings = self._bookings.copy()
         copy._ends = self._ends.copy()
         copy._maintenance = self._maintenance.copy()
+        copy._maintained = self._maintained
+        copy._doubled = self._doubled
         copy._busy = self._busy.copy()
         copy._idle = self._idle.copy()
         copy._floors = {}
@@ -294,28 +340,32 @@ class PoolCalendar:
         with self._spared(start, start + length_s):
             return self._earliest_by_number(count, piece, length_s, within, start, start, held)
 
-    def _begins(self, start: int, end: int) -> list[tuple[int, Part]]:
-        """When maintenance begins behind `start` and before `end`, and on what, in order."""
-        found = [
-            (window.span.start, part)
-            for window in self._maintenance.values()
-            if start < window.span.start < end
-            for part in window.parts
-        ]
-        return sorted(found, key=lambda f: f[0])
+    def _begins(self, start: int, end: int) -> list[int]:
+        """When maintenance begins behind `start` and before `end`, in order."""
+        begins = {window.span.start for window in self._maintenance.values()}
+        return sorted(at for at in begins if start < at < end)
 
     @contextmanager
     def _spared(self, start: int, end: int) -> Iterator[None]:
         """Meanwhile units on which maintenance begins in a window are out from its start on: one that is free
         until then must not stand for one that is free from then on."""
-        ahead = self._begins(start, end)
-        for begins, part in ahead:
-            self._claim(start, begins, (part,), -1)
+        ahead = list(self._free_before(start, end)) if self._begins(start, end) else []
+        self._claim_all(ahead, -1)
         try:
             yield
         finally:
-            for begins, part in ahead:
-                self._claim(start, begins, (part,), 1)
+            self._claim_all(ahead, 1)
+
+    def _free_before(self, start: int, end: int) -> list[_Claim]:
+        """When, in a window, units are free on which something begins later in it."""
+        found = []
+        for unit, spans in self._maintained.items():
+            at = start
+            for span in spans:
+                if at < span.start < end:
+                    found.append((at, span.start, unit))
+                at = max(at, span.end)
+        return self._together(found)
 
     def _earliest_by_number(
         self,
@@ -464,13 +514,10 @@ class PoolCalendar:
         begins later, so that the others stay whole."""
         if not self._maintenance:
             return self.idle_units(cell)
-        begins = {
-            unit: window.span.start
-            for window in self._maintenance.values()
-            if window.span.end > now
-            for part in window.parts
-            for unit in part.units
-        }
+        begins: dict[int, int] = {}
+        for window in self._maintenance.values():
+            for unit in window.units if window.span.end > now else ():
+                begins[unit] = min(begins.get(unit, FOREVER), window.span.start)
         idle = [u for u in self.idle_units(cell) if begins.get(u, FOREVER) >= end]
         return sorted(idle, key=lambda u: (u not in begins, u))
 
@@ -501,7 +548,7 @@ class PoolCalendar:
         """Until when, at most `limit`, `count` pieces of `cells` taken at `start` stay free: the same units
         of each cell all the time. `start` itself when there are not as many then."""
         until = start
-        for end in (*dict.fromkeys(at for at, _ in self._begins(start, limit)), limit):
+        for end in (*self._begins(start, limit), limit):
             with self._spared(start, end):
                 found = self._free_until_by_number(cells, count, start, end, piece)
             until = max(until, found)
@@ -576,12 +623,12 @@ class PoolCalendar:
         """The next instant behind `after` at which something changes, None when nothing ever does."""
         row = int(np.searchsorted(self._times[: self._rows], after, side="right"))
         at = int(self._times[row]) if row < self._rows else None
-        begins = (at for at, _ in self._begins(after, FOREVER))
+        begins = self._begins(after, FOREVER)
         return min((t for t in (at, *begins) if t is not None), default=None)
 
     def changes(self) -> set[int]:
         """Every instant at which something changes: the table, or what it stands for."""
-        return {*self._times[: self._rows].tolist(), *(at for at, _ in self._begins(0, FOREVER))}
+        return {*self._times[: self._rows].tolist(), *self._begins(0, FOREVER)}
 
     def rows(self) -> list[tuple[int, tuple[int, ...]]]:
         """The whole table, for comparing."""
