@@ -20,6 +20,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "tutorial" / "first-run.md",
     ROOT / "docs" / "how-to" / "tpu-slices.md",
+    ROOT / "docs" / "how-to" / "closeness.md",
 ]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_TYPED = ("dws serve", "make ", ". ")

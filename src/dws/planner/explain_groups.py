@@ -33,12 +33,11 @@ def never_fits(candidate: Candidate) -> Reason:
     facts |= {
         "most": candidate.number_of(pool.largest(candidate.within, candidate.piece)),
         "pool": pool.name,
-        "in": candidate.within or "pool",
     }
+    where = "{pool}" if candidate.within in (None, "pool") else "the largest {level} of {pool}"
     return Reason(
         code="NEVER_FITS",
-        text=f"will never start: asked for {what}, the largest {{in}} of {{pool}} has room for {{most}}; ask "
-        "for at most {most}",
+        text=f"will never start: asked for {what}; {where} has room for {{most}}, ask for at most {{most}}",
         facts=facts,
     )
 

@@ -83,8 +83,8 @@ class Candidate:
 
     @property
     def noun(self) -> str:
-        """What several of these are called: hosts, machines of a name, or slices."""
-        return slices.noun(self.shape, self.topology, self.pool)
+        """What it is called: hosts, machines of a name, or slices."""
+        return slices.noun(self.shape, self.topology, self.pool, self.number)
 
     @property
     def units(self) -> int:

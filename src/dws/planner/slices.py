@@ -192,9 +192,11 @@ def largest_free(
     return next(t for t in whole if t.chips == whole[-1].chips)  # the most compact of that size
 
 
-def noun(shape: str, topology: Topology | str | None, pool: Pool) -> str:
-    """What several machines of a shape, or slices of a topology, are called in a pool."""
-    return f"{topology} slices" if topology else pool.noun(shape)
+def noun(shape: str, topology: Topology | str | None, pool: Pool, number: int = 2) -> str:
+    """What so many machines of a shape, or slices of a topology, are called in a pool."""
+    if topology:
+        return f"{topology} slice" if number == 1 else f"{topology} slices"
+    return pool.noun(shape)
 
 
 # --- in reservations --------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from dws.model.time import FOREVER, Span
 from dws.model.topology import Fleet, HostState, HostStatus, Pool
 from dws.planner import invariants, snapshot, windows
 from dws.planner.backfill import plan
+from dws.planner.hold import Hold
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Bind
 from dws.planner.recheck import still_holds
@@ -484,3 +485,51 @@ def _open(case: Case, counts: Counter[int], kept: set[int], span: Span, is_start
         owner=OWN,
         parts=tuple(parts),
     )
+
+
+def most_spare(case: Case, counts: Counter[int], used: set[int]) -> int:
+    """How many fewer it can be at most when nothing may be taken from under work: tries every way."""
+    size, runs = case.piece.size, [r for r in case.runs() if counts[r[0]]]
+    least = [max(-(-len(used & set(case.pool.cells[c].units)) // size) for c in run) for run in runs]
+    booked = [counts[run[0]] // size for run in runs]
+    best = 0
+    for tried in product(*(range(low, high + 1) for low, high in zip(least, booked, strict=True))):
+        total: Counter[int] = Counter()
+        for run, n in zip(runs, tried, strict=True):
+            total[case.domain(run)] += n
+        if all(n % case.piece.together == 0 for n in total.values()):
+            left = sum(total.values())
+            if left % case.each == 0:
+                best = max(best, case.count - left // case.each)
+    return best
+
+
+def test_a_reservation_gives_back_as_many_slices_as_nothing_runs_on() -> None:
+    """Giving slices back could be refused although they are idle, or end work that runs on them."""
+    given = refused = 0
+    for case, rng in cases(4, 900):
+        counts = place(case, rng)
+        if counts is None:
+            continue
+        own = {u for c, n in counts.items() for u in rng.sample(case.pool.cells[c].units, n)}
+        kept = {u for u in own if rng.random() < 0.9}
+        used = set(rng.sample(sorted(kept), min(len(kept), rng.randint(0, 3))))
+        booking = _open(case, counts, kept, Span(NOW - 10, END), is_start=False)
+        hold = Hold.of(case.pool, a_reservation(case, ReservationState.FULFILLED, booking.span), booking)
+        most = most_spare(case, counts, used)
+        fewer = rng.randint(1, case.count)
+        assert hold.shrink(fewer, frozenset(used)) == min(fewer, most), (case, counts, kept, used)
+        given += fewer <= most
+        refused += fewer > most
+        if fewer > most:
+            continue
+        drawn = {u for p in hold.parts() for u in p.units}
+        assert used <= drawn <= kept
+        case.count -= fewer
+        total: Counter[int] = Counter()
+        for part in hold.parts():
+            total[part.cell] += part.count
+        if case.count:
+            _are_pieces(case, total)
+        assert bool(case.count) == bool(total)
+    assert min(given, refused) > 100, (given, refused)
