@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dws.api.compute_v1 import (
+    bulk,
     calendar_advice,
     capacity_advice,
     extension_advice,
@@ -29,6 +30,7 @@ from dws.api.compute_v1.forms import DURATION, Form, anything
 from dws.api.compute_v1.methods import METHODS
 
 FORMS: dict[str, Form] = {
+    "BulkInsertInstanceResource": bulk.FORM,
     "CalendarModeAdviceRequest": calendar_advice.FORM,
     "CalendarModeExtensionAdviceRequest": extension_advice.FORM,
     "CapacityAdviceRequest": capacity_advice.FORM,
