@@ -109,4 +109,5 @@ def accelerator_types(scope: Scope, fleet: Fleet, zone_name: str) -> list[wire.A
 
 
 def _shapes(fleet: Fleet, zone_name: str) -> Iterable[MachineShape]:
-    return {p.shape.name: p.shape for p in fleet.pools if p.zone == zone_name}.values()
+    """The machines of a zone: its pools' hosts, and the parts of them where these are shared."""
+    return {s.name: s for p in fleet.pools if p.zone == zone_name for s in p.shapes}.values()
