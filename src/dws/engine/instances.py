@@ -88,7 +88,7 @@ def _deliver_if_whole(w: Write, request: CapacityRequest) -> CapacityRequest:
     ):
         return request
     pool = w.books.fleet.pool(grant.pool)
-    ends_at = w.now + grant.duration_s
+    ends_at = request.demand.ends_at(w.now, grant.duration_s)
     holder = w.books.bookings.get(BookingId(w.books.bookings[grant.booking].parent))
     if holder is not None:  # delivered late, it still ends with its reservation
         ends_at = max(w.now, min(ends_at, holder.span.end - pool.overheads.after_run_s))

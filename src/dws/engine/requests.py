@@ -264,6 +264,7 @@ def _amended(demand: Demand, command: Amend) -> Demand:
         not_before=demand.not_before if command.not_before is None else command.not_before,
         not_after=demand.not_after if command.not_after is None else command.not_after,
         reservation=demand.reservation,
+        end_by=demand.end_by,
     )
 
 

@@ -103,16 +103,24 @@ class Demand:
 
     The start is at or after `not_before` and at or before `not_after`. `reservation` is the id of the
     reservation it must run in, ANY_RESERVATION for one that is open to it (else outside), or NO_RESERVATION.
+    With `end_by` (0: none) each run ends then at the latest, however short that makes it.
     """
 
     alternatives: tuple[Alternative, ...]
     not_before: int = 0
     not_after: int = FOREVER
     reservation: int = NO_RESERVATION
+    end_by: int = 0
+
+    def ends_at(self, now: int, duration_s: int) -> int:
+        """When a run that is delivered `now` ends."""
+        return max(now, min(now + duration_s, self.end_by or FOREVER))
 
     def __post_init__(self) -> None:
         if not self.alternatives:
             raise InvalidArgument("alternatives: at least one is needed", field="alternatives")
+        if self.end_by:
+            object.__setattr__(self, "not_after", min(self.not_after, self.end_by - 1))
         if self.not_after < self.not_before:
             raise InvalidArgument(
                 "wait: the latest start lies before the earliest start", field="not_after"

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dws.api.compute_v1 import documents, tpu_families
-from dws.api.compute_v1.advice_forms import instant, length
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import Form, int64, invalid, many, named, required, text, words
 from dws.api.compute_v1.names import ROOT, last
+from dws.api.compute_v1.times import instant, length
 from dws.api.method import Method
 from dws.engine.commands import Seek
 from dws.model.demand import Alternative

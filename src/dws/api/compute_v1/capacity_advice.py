@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dws.api.compute_v1 import documents
-from dws.api.compute_v1.advice_forms import length
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import Form, anything, int32, int64, invalid, many, named, required, text, words
 from dws.api.compute_v1.names import ROOT, last
+from dws.api.compute_v1.times import length
 from dws.api.method import Method
 from dws.model import catalog, tpu
 from dws.model.demand import OPEN_ENDED_S, Alternative, Demand

@@ -11,10 +11,10 @@ import uuid
 from typing import Any, Final
 
 from dws.api.compute_v1 import documents, future_reservations
-from dws.api.compute_v1.advice_forms import instant
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import Form, invalid, required, text
 from dws.api.compute_v1.names import ROOT, last, scope_of
+from dws.api.compute_v1.times import instant
 from dws.api.method import Method
 from dws.engine import reservations as native
 from dws.engine.commands import AmendReservation

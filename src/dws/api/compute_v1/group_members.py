@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dws.api.compute_v1 import affinity, boot, documents, templates, vm
+from dws.api.compute_v1 import affinity, boot, documents, templates, times, vm
 from dws.api.compute_v1.documents import Called
 from dws.api.compute_v1.forms import required, seconds
 from dws.api.compute_v1.names import last, scope_of
@@ -86,6 +86,9 @@ def ask(
         raise scope_of(call).not_found(f"global/instanceTemplates/{last(group.body['instanceTemplate'])}")
     properties: dict[str, Any] = template.body["properties"]
     locations = _locations(group)
+    end_by = times.end_of(w.policy, w.now, properties.get("scheduling", {}), "properties.scheduling")
+    if end_by and run_s is None:
+        run_s = end_by - w.now
     aim = affinity.aim_of(w.tx, properties, group.project, _zones(w.books.fleet, locations))
     wanted = Alternative(
         shape=last(properties["machineType"]),
@@ -96,7 +99,7 @@ def ask(
     command = Submit(
         project=group.project,
         name=f"{group.name[:40].rstrip('-')}-{_digest(group.id, w.ids.next(w.now), size=8)}",
-        demand=aim.applied(Demand(alternatives=(wanted,))),
+        demand=aim.applied(Demand(alternatives=(wanted,), end_by=end_by)),
         labels=properties.get("labels", {}),
         workload=boot.workload_of(properties, w.books.fleet, locations),
         never_fits="wait",
@@ -159,7 +162,7 @@ def _ran(properties: dict[str, Any], run_s: int) -> dict[str, Any]:
     """The properties of a group's instances: they are deleted at the end of their run, unless the template
     says that they stop, and stay."""
     told = {"instanceTerminationAction": "DELETE"} | properties.get("scheduling", {})
-    if run_s not in (UNTIL_END, OPEN_ENDED_S):
+    if run_s not in (UNTIL_END, OPEN_ENDED_S) and "terminationTime" not in told:
         told |= {"maxRunDuration": {"seconds": str(run_s)}}
     return properties | {"scheduling": told}
 

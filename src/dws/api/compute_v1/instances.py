@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dws.api.compute_v1 import affinity, boot, documents, limits, operations, templates, vm
+from dws.api.compute_v1 import affinity, boot, documents, limits, operations, templates, times, vm
 from dws.api.compute_v1.documents import Body, Called
 from dws.api.compute_v1.forms import invalid, required, seconds
 from dws.api.compute_v1.instance_forms import INSTANCE
@@ -110,17 +110,17 @@ def demand_of(
         raise invalid(f"{path}machineType", properties["machineType"], why)
     inside = affinity.reference_in(properties, path) is not None
     flex = scheduling.get("provisioningModel") == "FLEX_START"
+    end_by = times.end_of(call.engine.policy, call.engine.now(), scheduling, f"{path}scheduling")
     run_s = seconds(scheduling.get("maxRunDuration"))
-    if flex and run_s is None:
+    if flex and run_s is None and not end_by:
         raise required(f"{path}scheduling.maxRunDuration")
-    if scheduling.get("terminationTime"):
-        raise invalid(
-            f"{path}scheduling.terminationTime", scheduling["terminationTime"], "Say maxRunDuration instead."
-        )
     if not inside:  # in a reservation its end bounds the run
         limits.check_run(call.engine.policy, run_s, f"{path}scheduling.maxRunDuration")
+    if end_by:
+        run_s = end_by - call.engine.now()
     one = Alternative(shape=shape, count=count, duration_s=run_s or OPEN_ENDED_S, locations=zones)
-    return Demand(alternatives=(one,)), _wait(call.engine.policy, properties) if flex else NOW_S
+    demand = Demand(alternatives=(one,), end_by=end_by)
+    return demand, _wait(call.engine.policy, properties) if flex else NOW_S
 
 
 def _wait(policy: PolicyOptions, properties: dict[str, Any]) -> int:

@@ -310,7 +310,10 @@ class Auditor:
         down = [rank for rank, place in held.places.items() if not place.is_up]
         if down:
             raise Broken(f"'{told.name}' was called delivered while ranks {down} are not up")
-        if body.ends_at != self.calendar.latest_end(told, self.now, self.now + held.duration_s):
+        ends_at = self.now + held.duration_s
+        if told.demand.end_by:
+            ends_at = max(self.now, min(ends_at, told.demand.end_by))
+        if body.ends_at != self.calendar.latest_end(told, self.now, ends_at):
             raise Broken(f"'{told.name}' is to end at {body.ends_at}, not a duration after its delivery")
         if self.now > held.started + self._fleet.pool(held.pool).overheads.setup_s:
             self._excuses.trouble(self.seq)  # answered late, so it holds its hosts longer than booked
