@@ -9,6 +9,7 @@ import pytest
 from dws.backends.simulated.backend import SimulatedBackend
 from dws.backends.simulated.faults import Faults
 from dws.engine import fleet
+from dws.engine.commands import ChangeHosts
 from dws.engine.ports import Fact, FactKind
 from dws.model import events as ev
 from dws.model.errors import FailedPrecondition, Unavailable
@@ -16,7 +17,7 @@ from dws.model.request import HostLossPolicy, RequestState
 from dws.model.topology import Fleet, HostState
 from dws.planner.options import PolicyOptions
 from dws.store.memory import MemoryStore
-from tests.scenarios.world import MONDAY_9, OPERATOR, World, a_gpu_pool, f1
+from tests.scenarios.world import MONDAY_9, OPERATOR, H, World, a_gpu_pool, f1
 
 S = RequestState
 
@@ -302,3 +303,20 @@ def test_word_of_a_host_that_the_fleet_has_no_more_changes_nothing() -> None:
     world.engine.tick()
     world.submit("all", hosts=3, hours=1)
     assert world.state("all") is RequestState.ACTIVE
+
+
+def test_who_takes_hosts_down_is_told_which_reservations_lose_them() -> None:
+    """An operator could take hosts from under a booked block, and hear of it from its owner."""
+    world = World(f1())
+    world.reserve("ahead", hosts=3, start=world.now() + 2 * H, hours=1)
+    world.reserve("open", hosts=1, start=world.now() + 60, hours=1)
+    world.advance(minutes=2)
+    with world.store.read() as reader:
+        booking = next(b for b in reader.open_bookings() if b.owner == world.reservation("open").id)
+    hosts = world.engine.books.fleet.pools[0].hosts
+    host, in_the_other_block = hosts[booking.units[0]], hosts[(booking.units[0] + 2) % 4]
+    ask = ChangeHosts(hosts=(host, in_the_other_block), state="DOWN")
+    told = {a.name: a.effect for a in world.engine.change_hosts(OPERATOR, ask).affected}
+    assert told == {"open": f"loses {host}, unless others are free", "ahead": "would lack 1 of its 3"}
+    drain = replace(ask, hosts=(host,), state="DRAINING")
+    assert world.engine.change_hosts(OPERATOR, drain).affected == ()

@@ -16,6 +16,7 @@ from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.errors import InvalidArgument, NotFound
 from dws.model.evolve import evolve
+from dws.model.names import BookingId
 from dws.model.request import CapacityRequest, HostLossPolicy, RequestState
 from dws.model.time import FOREVER
 from dws.model.topology import Fleet, HostState, HostStatus, Pool
@@ -73,6 +74,7 @@ def affected(
     targets = [(line, place) for pool, place in targets for line in books.fleet.lines_of(pool.name)]
     return (
         *_holders(books, targets, state),
+        *_reserved(books, targets, state),
         *_promised(books, targets, state, until=until, policy=policy, now=now),
     )
 
@@ -86,7 +88,8 @@ def _promised(
     policy: PolicyOptions,
     now: int,
 ) -> Iterator[Affected]:
-    """Waiting requests whose promise a plan without these hosts would move or withdraw."""
+    """Waiting requests whose promise a plan without these hosts would move or withdraw, and reservations
+    ahead that would then lack some of what they have."""
     if state is HostState.READY:
         return
     snapshot = books.snapshot()
@@ -101,6 +104,10 @@ def _promised(
         calendar.set_hosts({**calendar.unready_units(), **out})
     for decision in backfill.plan(snapshot, policy, now).decisions:
         if isinstance(decision, Bind):
+            reservation = books.reservations[decision.reservation]
+            if decision.short > reservation.short:
+                effect = f"would lack {decision.short} of its {reservation.count}"
+                yield Affected(request=reservation, effect=effect)
             continue
         request = books.waiting.get(decision.request)
         if request is None:
@@ -128,6 +135,24 @@ def _holders(
         )
         for request_id, on in sorted(names.items())
     )
+
+
+def _reserved(
+    books: Books, targets: list[tuple[Pool, int]], state: HostState
+) -> Iterator[Affected]:
+    """Open reservations that have some of these hosts and would lose it."""
+    if state is not HostState.DOWN:
+        return
+    gone: dict[str, set[int]] = {}
+    for pool, host in targets:
+        gone.setdefault(pool.name, set()).update(pool.units_of(host))
+    for reservation in books.reservations.values():
+        booking = books.bookings.get(reservation.booking or BookingId(0))
+        units = gone.get(booking.pool, set()) & set(booking.units) if booking is not None else set()
+        if units:
+            on = books.fleet.pool(reservation.pool).hosts_of(sorted(units))
+            effect = f"loses {', '.join(on)}, unless others are free"
+            yield Affected(request=reservation, effect=effect, hosts=on)
 
 
 def _effect(request: CapacityRequest, state: HostState) -> str:
