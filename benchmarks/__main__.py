@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import listing, packing, planning, simulating, submitting
+from benchmarks import listing, packing, pieces, planning, simulating, submitting
 from benchmarks.measuring import report
 
 ALL = {
     "listing": ("Lists of the Compute door, SQLite", listing.run),
     "packing": ("GPUs placed of a public request mix at 130 % demand, 64 hosts of 8", packing.run),
+    "pieces": ("Planning fractions and TPU slices", pieces.run),
     "planning": ("Planning on 512 hosts in 32 blocks", planning.run),
     "simulating": ("Whole requests through the engine, 512 simulated hosts", simulating.run),
     "submitting": ("Durable submits through HTTP, SQLite", submitting.run),
