@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from dws.model.booking import Booking, calendar_name
 from dws.model.catalog import accelerator_names
-from dws.model.demand import UNTIL_END, Alternative, Demand
+from dws.model.demand import OPEN_ENDED_S, UNTIL_END, Alternative, Demand
 from dws.model.piece import UNIT, Piece
 from dws.model.reservation import Reservation
 from dws.model.resources import MachineShape
@@ -220,7 +220,8 @@ def candidates_inside(
     demand: Demand, fleet: Fleet, booking: Booking, reservation: Reservation
 ) -> tuple[Candidate, ...]:
     """Every alternative that could lie inside a reservation's booking, in order of preference. What is larger
-    than each of the machines or slices that it holds is of another kind."""
+    than each of the machines or slices that it holds is of another kind. What has no end of its own lasts to
+    the end of a reservation that has none either."""
     pool, held = fleet.pool(booking.pool), reservation.shape
     overhead_s = pool.overheads.total_s
     found = []
@@ -235,7 +236,8 @@ def candidates_inside(
             continue
         if topology is None and piece.units > slices.units_each(reservation, pool):
             continue
-        until_end = alternative.duration_s == UNTIL_END
+        endless = alternative.duration_s == OPEN_ENDED_S and reservation.is_open_ended
+        until_end = endless or alternative.duration_s == UNTIL_END
         duration_s = booking.span.length_s - overhead_s if until_end else alternative.duration_s
         found.append(
             Candidate(

@@ -254,6 +254,28 @@ def test_f01_any_reservation_is_used_first_and_then_the_rest_of_the_fleet(
     assert (consumed, in_use(fresh)) == ([True, False], 1)
 
 
+@pytest.mark.parametrize("required", [False, True])
+def test_f01_an_instance_without_an_end_uses_a_reservation_without_one(fresh: Served, required: bool) -> None:
+    """O-F01: who reserves machines to be sure of them would pay for them twice, or never get them."""
+    held = {"count": "1", "instanceProperties": {"machineType": MACHINE}}
+    body = {"name": "mine", "specificReservation": held, "specificReservationRequired": required}
+    assert fresh.owner.post(f"{ZONE}/reservations", json=body).status_code == 200
+    fresh.advance("1m")
+    affinity = naming("mine") if required else {}
+    assert insert(fresh, "v1", reservationAffinity=affinity).status_code == 200
+    second = insert(fresh, "v2", reservationAffinity=affinity)
+    assert second.status_code == (400 if required else 200)
+    assert in_use(fresh, "mine") == 1
+    fresh.advance("60d")
+    seen = vm(fresh, "v1")
+    assert (seen["status"], "scheduling" in seen["resourceStatus"]) == ("RUNNING", False)
+    consumed = seen["resourceStatus"]["reservationConsumptionInfo"]["consumedReservation"]
+    assert consumed == "projects/research/zones/us-central1-a/reservations/mine"
+    assert fresh.owner.delete(f"{VMS}/v1").status_code == 200
+    fresh.advance("1m")
+    assert in_use(fresh, "mine") == 0
+
+
 def test_f01_a_reservation_that_must_be_named_is_not_any_reservation(fresh: Served) -> None:
     """O-F01: somebody who did not ask for it would use up what others booked."""
     reserve(fresh, hosts=1)

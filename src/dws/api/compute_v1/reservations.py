@@ -254,11 +254,10 @@ def path_of(kept: Document) -> str:
     return f"{kept.scope}/reservations/{kept.name}"
 
 
-def consumed(reader: Reader, reservation: int, host: int) -> dict[str, str]:
-    """Which reservation an instance on a host runs in, and in which block of it."""
-    behind, fleet = reader.reservation(reservation), reader.fleet()
-    if behind is None or fleet is None:
-        return {}
+def consumed(reader: Reader, behind: Reservation, host: int) -> dict[str, str]:
+    """How an instance on a host of a reservation says in which it runs, and in which block of it."""
+    fleet = reader.fleet()
+    assert fleet is not None, "who has a reservation has a fleet"
     path = f"projects/{behind.project}/{path_of(_kept_for(reader, behind) or _as_kept(behind))}"
     found, pool = {"consumedReservation": path}, fleet.pool(behind.pool)
     words = (("Block", "reservationBlocks"), ("SubBlock", "reservationSubBlocks"))

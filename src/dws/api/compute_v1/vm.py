@@ -24,7 +24,7 @@ from dws.engine.commands import Release
 from dws.engine.ports import DocumentQuery, Reader
 from dws.engine.write import Write
 from dws.model.access import Principal
-from dws.model.demand import OPEN_ENDED_S
+from dws.model.demand import OPEN_ENDED_S, UNTIL_END
 from dws.model.document import UNLESS_DELIVERED, WITH_REQUEST, Document
 from dws.model.errors import AlreadyExists, InvalidArgument
 from dws.model.request import CapacityRequest, Grant, Instance, InstanceState, RequestState
@@ -242,10 +242,7 @@ def shown(scope: Scope, reader: Reader, kept: Document) -> dict[str, Any] | None
     if request is not None and request.grant is not None and request.was_delivered:
         found["lastStartTimestamp"] = format_instant(request.grant.delivered_at)
         if state in _HOLDS and instance is not None:
-            found["resourceStatus"] = _resource_status(scope, request.grant, instance)
-            if request.demand.reservation and request.grant.reservation:  # what is lent is not consumed
-                consumed = reservations.consumed(reader, request.grant.reservation, instance.unit)
-                found["resourceStatus"]["reservationConsumptionInfo"] = consumed
+            found["resourceStatus"] = _resource_status(scope, reader, request, request.grant, instance)
     if state == "TERMINATED" and request is not None and request.ended_at:
         found["lastStopTimestamp"] = format_instant(request.ended_at)
     return found
@@ -256,15 +253,25 @@ def fingerprint_in(properties: Mapping[str, Any], name: str) -> str:
     return fingerprint_of(properties.get(name) or {})
 
 
-def _resource_status(scope: Scope, grant: Grant, instance: Instance) -> dict[str, Any]:
-    """Where the machine is, whose pool is the cluster, and when the run ends, if it does."""
+def _resource_status(
+    scope: Scope, reader: Reader, request: CapacityRequest, grant: Grant, instance: Instance
+) -> dict[str, Any]:
+    """Where the machine is, whose pool is the cluster, which reservation it consumes, and when the run ends,
+    if it does."""
     place = {"cluster": grant.pool}
     pool = next((p for p in scope.fleet.pools if p.name == grant.pool), None)
     if pool is not None:
         place |= {level: name for level in _LEVELS if (name := pool.domain_of(instance.unit, level))}
     place["host"] = instance.host
-    found = {"physicalHost": f"/{'/'.join(place.values())}", "physicalHostTopology": place}
-    if grant.ends_at - grant.delivered_at >= OPEN_ENDED_S:
+    found: dict[str, Any] = {
+        "physicalHost": f"/{'/'.join(place.values())}",
+        "physicalHostTopology": place,
+    }
+    behind = reader.reservation(grant.reservation) if grant.reservation else None
+    if behind is not None and request.demand.reservation:  # what is lent is not consumed
+        found["reservationConsumptionInfo"] = reservations.consumed(reader, behind, instance.unit)
+    asked_s = request.demand.alternatives[grant.alternative].duration_s
+    if asked_s == OPEN_ENDED_S or (asked_s == UNTIL_END and behind is not None and behind.is_open_ended):
         return found
     return found | {"scheduling": {"terminationTimestamp": format_instant(grant.ends_at)}}
 
