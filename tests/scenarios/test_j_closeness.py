@@ -11,7 +11,7 @@ from dws.model.demand import Alternative, Grouping
 from dws.model.errors import InvalidArgument, NeverFits
 from dws.model.request import HostLossPolicy, RequestState
 from dws.model.topology import Fleet
-from tests.scenarios.world import H, World
+from tests.scenarios.world import H, World, f1
 
 S = RequestState
 
@@ -158,3 +158,22 @@ def test_cubes_are_not_grouped_twice() -> None:
     )
     with pytest.raises(InvalidArgument, match="a 4x4x8 slice is 2 cubes that stand together in a pod already"):
         world.submit("cubes", alternatives=(cubes,))
+
+
+def test_work_stands_in_the_very_block_that_it_names() -> None:
+    """It would stand in another; or a spare for it, when a host of its block is lost."""
+    world = World(f1())
+    world.submit("long", hosts=1, hours=5, within="block/b2", on_host_loss=HostLossPolicy.REPLACE)
+    world.submit("both", hosts=2, hours=1, within="block/b2")
+    assert [host[-1] for host in world.hosts_of("long")] == ["3"]
+    reason = world.engine.forecast()[world.request("both").id].reason
+    assert (reason.facts["where"], reason.facts["best"], reason.facts["total"]) == ("b2 of h100", 1, 2)
+    world.hosts("DOWN", world.hosts_of("long")[0])
+    world.advance(minutes=1)
+    assert [host[-1] for host in world.hosts_of("long")] == ["4"]
+    world.hosts("DOWN", world.hosts_of("long")[0])
+    world.advance(minutes=1)
+    assert world.state("long") is S.FAILED, "what is free in the other block is no spare"
+    with pytest.raises(InvalidArgument, match="no pool that fits has a level 'block/b3'"):
+        world.submit("nowhere", hosts=1, within="block/b3")
+    world.check()

@@ -328,7 +328,9 @@ _DEMAND: Final = (
     click.option("--count", type=click.IntRange(min=1), default=None, help="How many machines, or slices."),
     click.option("--zone", "zone_names", multiple=True, metavar="ZONE", help="Only in this zone."),
     click.option("--region", "regions", multiple=True, metavar="REGION", help="Only in this region."),
-    click.option("--within", default="", metavar="LEVEL", help="All within one domain, such as block."),
+    click.option(
+        "--within", default="", metavar="LEVEL", help="All within one domain, such as block, or block/b1."
+    ),
     click.option(
         "--together",
         default="",

@@ -61,9 +61,10 @@ class Alternative:
     With `shape` set, `count` is instances of that machine shape; with `accelerator` set (a type or its
     alias, `h100`), `count` is accelerators. With `topology` set (`4x8`), or an accelerator that is the name
     of a TPU slice (`v5p-128`), `count` is slices of that. `locations` are zones or regions, empty for
-    anywhere. `within` is a level of closeness (`block`) all of it must share, None for anywhere in one pool;
-    `grouping` says more about how its parts stand. With `near` they stand as close as they can at the start
-    that they get. Raises InvalidArgument naming the field.
+    anywhere. `within` is a level of closeness (`block`) all of it must share, or one domain of a level
+    (`block/b1`) it must be in, None for anywhere in one pool; `grouping` says more about how its parts stand.
+    With `near` they stand as close as they can at the start that they get.
+    Raises InvalidArgument naming the field.
     """
 
     count: int

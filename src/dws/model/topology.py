@@ -114,10 +114,14 @@ class Pool:
                 if d.level == level
             )
         for level, groups in self._groups.items():
-            domain = {c: i for i, group in enumerate(groups) for c in group}
-            self._domains[level] = tuple(domain.get(c, -1) for c in range(len(self.cells)))
-            sizes = (sum(self.cells[c].size for c in group) for group in groups)
-            self._largest[level] = max(sizes, default=0)
+            self._know(level, groups)
+
+    def _know(self, level: str, groups: tuple[tuple[int, ...], ...]) -> None:
+        domain = {c: i for i, group in enumerate(groups) for c in group}
+        self._domains[level] = tuple(domain.get(c, -1) for c in range(len(self.cells)))
+        sizes = (sum(self.cells[c].size for c in group) for group in groups)
+        self._largest[level] = max(sizes, default=0)
+        self._groups[level] = groups
 
     def _check_sharing(self) -> None:
         if self.host_units < 1 or self.host_units not in (1, self.shape.accelerators or self.host_units):
@@ -259,18 +263,29 @@ class Pool:
         return tuple(cells)
 
     def groups(self, level: str | None) -> tuple[tuple[int, ...], ...]:
-        """For each domain of `level`, the indexes of its cells; `None` is the whole pool as one group.
+        """For each domain of `level`, the indexes of its cells; `None` is the whole pool as one group, and
+        `LEVEL/NAME` one domain of a level.
 
         Raises InvalidArgument when the pool has no such level. Units outside every named domain of
         the level belong to no group.
         """
         found = self._groups.get(level or POOL_LEVEL)
+        domain = self.domain_named(level or "") if found is None else None
+        if domain is not None:
+            cells = tuple(i for i, c in enumerate(self.cells) if c.first in domain.units)
+            found = (cells,)
+            self._know(level or "", found)
         if found is None:
             known = ", ".join(self.levels) or "none"
             raise InvalidArgument(
                 f"within: pool {self.name} has no level '{level}' (it has: {known})", field="within"
             )
         return found
+
+    def domain_named(self, path: str) -> Domain | None:
+        """The domain that `LEVEL/NAME` means, None when there is none."""
+        level, _, name = path.partition("/")
+        return next((d for d in self.domains if name and (d.level, d.name) == (level, name)), None)
 
     def largest_group(self, level: str | None) -> int:
         """Units in the largest domain of a level; raises like `groups`."""

@@ -14,6 +14,7 @@ from dws.planner import slices
 from dws.planner.explain import never_fits
 from dws.planner.options import PolicyOptions
 from dws.planner.resolve import (
+    Candidate,
     can_stand,
     candidates,
     candidates_inside,
@@ -78,6 +79,9 @@ def check_inside(
             field="reservation",
         )
     if not any(c.could_ever_fit or c.units > reservation.count * each for c in inside):
+        short_enough = [c for c in inside if c.duration_s > 0 and c.length_s <= booking.span.length_s]
+        if short_enough:
+            raise _spread_too_far(min(short_enough, key=lambda c: c.units), reservation)
         longest = max(0, reservation.window.length_s - inside[0].pool.overheads.total_s)
         raise NeverFits(
             f"duration: a run in reservation '{reservation.name}' lasts at most {longest} s, from its start "
@@ -102,6 +106,17 @@ def check_inside(
             f"{terms.request_run_max_s} s",
             field="duration",
         )
+
+
+def _spread_too_far(least: Candidate, reservation: Reservation) -> NeverFits:
+    """It is small enough for a reservation, but not for one domain of what that holds."""
+    domain = least.pool.domain_named(least.within or "")
+    where = f"{domain.level} {domain.name}" if domain is not None else f"one {least.within or 'pool'}"
+    what = "hosts" if least.shape == reservation.shape else f"{least.shape} machines"
+    return NeverFits(
+        f"count: {least.count} {what} are more than reservation '{reservation.name}' holds in {where}",
+        field="count",
+    )
 
 
 def _bounds(alternative: Alternative, options: PolicyOptions, where: str) -> None:

@@ -302,6 +302,6 @@ def _nearest_first(pool: Pool, home: int, within: str | None, left: Mapping[int,
         group = next((g for g in pool.groups(level) if home in g), ())
         more = [c for c in group if c not in cells]
         cells += sorted(more, key=lambda c: left[c]) if pool.is_shared else more
-        if level == within:
+        if within is not None and level == within.partition("/")[0]:
             break
     return cells

@@ -171,7 +171,10 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
             "fits from {at:time}",
             facts=facts,
         )
-    if candidate.within in (None, "pool"):
+    one_domain = candidate.pool.domain_named(candidate.within or "") is not None
+    if one_domain:
+        facts["total"] = candidate.pool.largest(candidate.within, candidate.piece)
+    if one_domain or candidate.within in (None, "pool"):
         return Reason(
             code="NOT_ENOUGH_FREE",
             text=f"needs {hosts}; {{where}} has {{best}} of {{total}} free now, {{need}} from {{at:time}}",
@@ -190,6 +193,9 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
 def _name_of(candidate: Candidate, group: int) -> str:
     """What a group of the candidate's level is called: the pool itself where there are no levels."""
     pool = candidate.pool
+    domain = pool.domain_named(candidate.within or "")
+    if domain is not None:
+        return f"{domain.name} of {pool.name}"
     names = [d.name for d in pool.domains if d.level == candidate.within]
     if candidate.within == HOST_LEVEL and pool.is_shared:
         names = list(pool.hosts)

@@ -169,10 +169,12 @@ def can_stand(alternative: Alternative, pool: Pool, held: str = "") -> bool:
 
 
 def has_level(pool: Pool, within: str | None) -> bool:
-    """True when the pool knows the level of closeness."""
+    """True when the pool knows the level of closeness, or the domain."""
     if within == HOST_LEVEL and pool.is_shared:
         return True
-    return within is None or within == "pool" or within in pool.levels
+    if within is None or within == "pool" or within in pool.levels:
+        return True
+    return pool.domain_named(within) is not None
 
 
 def shape_for(alternative: Alternative, pool: Pool, held: str = "") -> MachineShape:

@@ -29,9 +29,10 @@ class Alternative(Wire, omit_defaults=True):
     """Either `machine` and `count` instances of it, or `accelerators` such as "h100:16".
 
     `duration` is "4h", "90m", "5400s" or seconds, or left out in a named reservation for until its end;
-    `locations` are zones or regions; `within` is a level such as "block". With a `topology` such as "4x8"
-    it is so many TPU slices of that: "v5e:2" is two. The name of a slice, "v5p-128", says both. `grouping`
-    says how its parts stand; with `near` they stand as close as they can at the start that they get.
+    `locations` are zones or regions; `within` is a level such as "block", or one domain of it, "block/b1".
+    With a `topology` such as "4x8" it is so many TPU slices of that: "v5e:2" is two. The name of a slice,
+    "v5p-128", says both. `grouping` says how its parts stand; with `near` they stand as close as they can at
+    the start that they get.
     """
 
     duration: str | int = ""

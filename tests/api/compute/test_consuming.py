@@ -421,3 +421,57 @@ def test_a_block_goes_by_the_name_of_its_reservation(fresh: Served) -> None:
     assert inside(fresh, "v1", "course").status_code == 200
     consumed = vm(fresh, "v1")["resourceStatus"]["reservationConsumptionInfo"]["consumedReservation"]
     assert consumed == "projects/research/zones/us-central1-a/reservations/course"
+
+
+B2 = "projects/research/reservations/r1/reservationBlocks/b2"
+
+
+def test_a_block_path_places_inside_that_block(fresh: Served) -> None:
+    """Instances that are to stand together would be spread over the reservation, and nobody told."""
+    reserve(fresh, hosts=4)
+    fresh.advance("1m")
+    for name in ("v1", "v2"):
+        assert inside(fresh, name, B2).status_code == 200
+        consumed = vm(fresh, name)["resourceStatus"]["reservationConsumptionInfo"]
+        assert consumed["consumedReservationBlock"].endswith("reservations/r1/reservationBlocks/b2")
+    status, message = error(inside(fresh, "v3", B2))
+    assert (status, "'r1' does not have available resources" in message) == (400, True)
+    group = make_group(fresh, properties=PROPERTIES | {"reservationAffinity": naming(B2)})
+    ask(fresh, group)
+    assert get(fresh, f"{group}/resizeRequests/r1", RR)["state"] == "ACCEPTED"
+    assert inside(fresh, "v4").status_code == 200
+    for name in ("v1", "v2"):
+        fresh.owner.delete(f"{VMS}/{name}")
+    fresh.advance("1m")
+    assert get(fresh, f"{group}/resizeRequests/r1", RR)["state"] == "SUCCEEDED"
+    hosts = [each["resourceStatus"]["physicalHost"] for each in get(fresh, f"{ZONE}/instances")["items"]]
+    assert sorted(host.split("/")[2] for host in hosts) == ["b1", "b2", "b2"]
+
+
+@pytest.mark.parametrize(
+    ("value", "hosts", "words"),
+    [
+        ("r1/reservationBlocks/b3", 4, "do not exist: 'r1' has no hosts there"),
+        ("r1/reservationBlocks/b2", 2, "do not exist: 'r1' has no hosts there"),
+        ("r1/reservationBlocks/b1/reservationSubBlocks/s1", 4, "do not exist: 'r1' has no hosts there"),
+    ],
+)
+def test_a_block_that_is_not_there_is_refused(fresh: Served, value: str, hosts: int, words: str) -> None:
+    """It would wait for ever, or stand somewhere else."""
+    reserve(fresh, hosts=hosts)
+    fresh.advance("1m")
+    status, message = error(inside(fresh, "v1", value))
+    assert (status, words in message) == (400, True), message
+
+
+def test_more_than_a_block_holds_is_refused(fresh: Served) -> None:
+    """It would wait for ever for what the block never has."""
+    reserve(fresh, hosts=4)
+    fresh.advance("1m")
+    group = make_group(fresh, properties=PROPERTIES | {"reservationAffinity": naming(B2)})
+    status, message = error(ask(fresh, group, resizeBy=3))
+    assert status == 400
+    assert message == (
+        "Specified reservation 'r1' does not have available resources for the request. count: 3 hosts are more "
+        "than reservation 'r1' holds in block b2"
+    )

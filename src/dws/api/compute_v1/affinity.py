@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dws.api.compute_v1 import reservations
+from dws.api.compute_v1 import reservation_layout, reservations
 from dws.api.compute_v1.documents import Called
 from dws.api.compute_v1.forms import invalid, required
 from dws.api.compute_v1.names import last
@@ -37,9 +37,11 @@ _OUTSIDE: Final = ("FLEX_START", "SPOT")
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Where instances are to run: in the reservation `named`, else in `any_open` one or outside."""
+    """Where instances are to run: in the reservation `named`, there in the domain `within` (`block/b1`, empty
+    for anywhere), else in `any_open` one or outside."""
 
     named: Reservation | None = None
+    within: str = ""
     any_open: bool = False
 
     def applied(self, demand: Demand) -> Demand:
@@ -47,7 +49,8 @@ class Aim:
         an end of its own then."""
         if self.named is None:
             return evolve(demand, reservation=ANY_RESERVATION if self.any_open else NO_RESERVATION)
-        alternatives = tuple(each for one in demand.alternatives for each in _until_end(one))
+        placed = [evolve(one, within=self.within) if self.within else one for one in demand.alternatives]
+        alternatives = tuple(each for one in placed for each in _until_end(one))
         return evolve(demand, alternatives=alternatives, reservation=self.named.id)
 
 
@@ -124,7 +127,22 @@ def aim_of(reader: Reader, properties: Mapping[str, Any], project: str, zones: S
             f"{machine}.",
             field="resource.machineType",
         )
-    return Aim(named=found)
+    return Aim(named=found, within=_domain(reader, found, named, value))
+
+
+def _domain(reader: Reader, found: Reservation, named: reservations.Reference, value: str) -> str:
+    """The domain that the block or sub-block it names is, empty where it names none. Raises InvalidArgument
+    when the reservation has no hosts there."""
+    names = [name for name in (named.block, named.sub_block) if name]
+    if not names:
+        return ""
+    within = reservation_layout.domain_of(reader, found, names)
+    if within is None:
+        raise InvalidArgument(
+            f"Specified reservations [{value}] do not exist: '{found.name}' has no hosts there.",
+            field=f"resource.{_FIELD}.values",
+        )
+    return within
 
 
 def check_ready(aim: Aim) -> None:

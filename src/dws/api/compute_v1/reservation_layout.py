@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,6 +87,22 @@ def levels(pool: Pool) -> tuple[str, ...]:
     """The level of blocks and, if there is one, the next finer of sub-blocks."""
     at = pool.levels.index(BLOCK) if BLOCK in pool.levels else 0
     return pool.levels[at : at + 2]
+
+
+def domain_of(reader: Reader, reservation: Reservation, names: Sequence[str]) -> str | None:
+    """The domain, as `LEVEL/NAME`, that a block is, or a sub-block of it (`names`: of each, outermost first);
+    None when the reservation has no hosts there."""
+    fleet, booking = reader.fleet(), reader.booking(reservation.booking or 0)
+    assert fleet is not None, "who has a reservation has a fleet"
+    assert booking is not None, "what is not over is booked"
+    pool = fleet.pool(booking.pool)
+    held = {pool.cells[part.cell].first for part in booking.parts}
+    found = None
+    for level, name in zip(levels(pool), names, strict=False):
+        domain = pool.domain_named(f"{level}/{name}")
+        held &= set(domain.units) if domain is not None else set()
+        found = f"{level}/{name}"
+    return found if held and len(names) <= len(levels(pool)) else None
 
 
 def _parts(
