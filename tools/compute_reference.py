@@ -6,6 +6,7 @@ sends.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -79,6 +80,11 @@ REFUSED = (
         "reservations.insert",
         '{"shareSettings": {"shareType": "ORGANIZATION"}}',
         "This fleet knows no organisation and no folders",
+    ),
+    Refused(
+        "instances.bulkInsert",
+        '{"instanceFlexibilityPolicy": {"instanceSelections": {"a": {"machineTypes": ["e2-medium"]}}}}',
+        "Instances that are made together are of one machine type",
     ),
     Refused(
         "instanceGroupManagers.patch",
@@ -169,11 +175,13 @@ def _bodies() -> Iterator[str]:
 
 def _sorted_out(form: Form, schema: str) -> dict[str, list[str]]:
     """The fields of a form by what they do."""
+    told = [json.loads(each.body) for each in REFUSED if schemas.body_of(f"compute.{each.method}") == schema]
+    never = {f"`{field}`" for body in told if len(body) == 1 for field in body}
     paths = sorted(_paths(form))
     passed = sorted(form.ignored & schemas.fields(schema))
     return {
         "Does something": [path for path, means in paths if means],
-        "Kept": [path for path, means in paths if not means],
+        "Kept": [path for path, means in paths if not means and path not in never],
         "Passed over": [f"`{name}`" for name in passed],
     }
 
