@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
@@ -105,3 +107,62 @@ def test_promises_and_the_line_survive_a_crash(tmp_path: Path) -> None:
         assert {r.state for r in client.requests()} == {"COMPLETED"}
         assert client.verify_ledger().faults == []
     server.stop()
+
+
+SHOW = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); time.sleep(600)"
+
+
+@pytest.mark.slow
+def test_programs_keep_their_accelerators_when_the_server_is_killed(tmp_path: Path) -> None:
+    """A program started after a crash could be given an accelerator that another one still computes on."""
+    server = Server(tmp_path / "state", "--accelerators", "h100:4")
+    server.start()
+    try:
+        with server.client() as client:
+            _run(client, "pair", 2)
+            _run(client, "gone", 1)
+            before = _seen(client, "pair", 2) + _seen(client, "gone", 1)
+            assert len(set(before)) == 3
+        server.kill()
+        server.start()
+        with server.client() as client:
+            assert {r.name: r.state for r in client.requests()} == {"pair": "ACTIVE", "gone": "ACTIVE"}
+            assert client.verify_ledger().faults == []
+            _run(client, "last", 1)
+            after = _seen(client, "last", 1)
+            assert {*before, *after} == {"0", "1", "2", "3"}
+            client.release("gone")
+            _run(client, "next", 1)
+            assert _seen(client, "next", 1) == before[2:], "what was given back is given out again"
+            assert client.verify_ledger().faults == []
+    finally:
+        try:
+            with server.client() as client:
+                active = [r.name for r in client.requests() if r.state == "ACTIVE"]
+                for name in active:
+                    client.release(name)
+                until(lambda: all(client.get(name).state == "COMPLETED" for name in active))
+        finally:
+            assert server.stop() == 0
+
+
+def until(holds: Callable[[], bool], wait_s: float = 30.0) -> None:
+    give_up = time.monotonic() + wait_s
+    while not holds():
+        assert time.monotonic() < give_up, "it never came to that"
+        time.sleep(0.05)
+
+
+def _run(client: dws.Client, name: str, count: int) -> None:
+    wish = dws.Alternative(accelerators=f"h100:{count}", duration="1h", locations=["local"])
+    client.submit(wish, name=name, command=[sys.executable, "-c", SHOW])
+    until(lambda: client.get(name).state == "ACTIVE")
+
+
+def _seen(client: dws.Client, name: str, count: int) -> list[str]:
+    """What each program of a request was shown."""
+    found: list[str] = []
+    for rank in range(count):
+        until(lambda rank=rank: client.logs(name, rank=rank).text.endswith("\n"))  # type: ignore[misc]
+        found.append(client.logs(name, rank=rank).text.strip())
+    return found
