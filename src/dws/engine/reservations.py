@@ -114,13 +114,13 @@ def _propose(
     window = window_of(w.now, w.policy, command)
     _check(command)
     _check_name_is_free(w, command.project, command.name)
-    option = windows.place(w, command.alternative, window)
     needs_approval = w.policy.reservation_approval == "approver" and who.role is not Role.OPERATOR
     if needs_approval and command.on_demand:
         raise PermissionDenied(
             "on this fleet an operator approves reservations before they start, so none starts at once; book "
             "one ahead, or ask an operator to make it"
         )
+    option = windows.place(w, command.alternative, window)
     state = ReservationState.PENDING_APPROVAL if needs_approval else ReservationState.APPROVED
     approve_by = min(window.start, w.now + w.policy.approval_expiry_s) if needs_approval else 0
     reservation = Reservation(

@@ -68,6 +68,7 @@ class Block:
     idle_since: int = 0
     overran: bool = False
     deleted: bool = False
+    on_demand: bool = False
     names: set[str] = field(default_factory=set)
     warned: set[int] = field(default_factory=set)
     drawn: dict[Spot, int] = field(default_factory=dict)
@@ -103,6 +104,8 @@ class Block:
 
     def may_be_moved(self, policy: PolicyOptions) -> bool:
         """What the rules say of its size and window, to its owner."""
+        if self.on_demand:
+            return not self.is_closed
         if policy.reservation_amend == "never" or self.phase == "PROCURING":
             return False
         return not self.is_closed

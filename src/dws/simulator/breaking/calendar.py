@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dws.model import events as ev
-from dws.model.demand import ANY_RESERVATION, UNTIL_END
+from dws.model.demand import ANY_RESERVATION, OPEN_ENDED_S, UNTIL_END
 from dws.model.request import Grant
 from dws.model.time import Span
 from dws.model.topology import Fleet
@@ -114,6 +114,7 @@ class CalendarAuditor:
             lock_at=max(self.now, r.window.start - self._policy.reservation_lock_s),
             approve_by=r.approve_by,
             cancel_until=self._cancel_until(r.window.start),
+            on_demand=r.on_demand,
         )
         if r.state.value != block.phase:
             raise Broken(f"reservation '{r.name}' was asked for by {event.actor} and is {r.state}")
@@ -142,7 +143,9 @@ class CalendarAuditor:
     def _is_allowed(self, block: Block, window: Span) -> None:
         """The window may be booked today, and the hosts are of one domain that is large enough."""
         policy, ahead = self._policy, window.start - self.now
-        if not policy.reservation_notice_s <= ahead <= policy.calendar_horizon_s:
+        if block.on_demand and (ahead or block.phase != "APPROVED"):
+            raise Broken(f"reservation '{block.name}' is for now and starts {ahead} s ahead, {block.phase}")
+        if not block.on_demand and not policy.reservation_notice_s <= ahead <= policy.calendar_horizon_s:
             raise Broken(f"reservation '{block.name}' is booked {ahead} s ahead, which the policy forbids")
         self._has_allowed_length(block, window.length_s)
         pool = self._fleet().pool(block.pool)
@@ -154,6 +157,10 @@ class CalendarAuditor:
 
     def _has_allowed_length(self, block: Block, length: int) -> None:
         policy = self._policy
+        if block.on_demand:
+            if not 1 <= length <= OPEN_ENDED_S:
+                raise Broken(f"reservation '{block.name}' is for now and lasts {length} s")
+            return
         fixed = policy.reservation_lengths_s
         in_bounds = policy.reservation_min_s <= length <= policy.reservation_max_s
         if not in_bounds or (fixed and length not in fixed):

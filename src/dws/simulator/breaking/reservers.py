@@ -25,7 +25,7 @@ from dws.engine.commands import (
 from dws.engine.ports import ReservationQuery
 from dws.model.access import Principal
 from dws.model.booking import Booking, Stage
-from dws.model.demand import UNTIL_END, Alternative, Demand
+from dws.model.demand import OPEN_ENDED_S, UNTIL_END, Alternative, Demand
 from dws.model.errors import (
     DwsError,
     FailedPrecondition,
@@ -72,6 +72,7 @@ class ReservationSource:
         self._number = 0
         self._kinds: tuple[tuple[int, Callable[[int], Command]], ...] = (
             (12, self._reserve),
+            (2, self._reserve_now),
             (24, self._submit_inside),
             (10, self._amend),
             (4, self._cancel),
@@ -118,6 +119,32 @@ class ReservationSource:
             reads=command.dry_run,
             call_id="" if command.dry_run else command.call_id,
             makes=0 if command.dry_run else 1,
+        )
+
+    def _reserve_now(self, now: int) -> Command:
+        """From now on, mostly until it is given back."""
+        dice = self._dice
+        who, project = dice.choice(USERS)
+        pool, kind = self._machines()
+        kind = replace(kind, duration_s=dice.choice((OPEN_ENDED_S, OPEN_ENDED_S, 1_800)))
+        command = Reserve(
+            project=project,
+            name=f"b{self._number}",
+            alternative=kind,
+            terms=self._terms(),
+            on_demand=True,
+            call_id=dice.choice(("", f"book-{self._number}")),
+        )
+        is_sure = self._surely_fits(pool, kind, Span(now, now + kind.duration_s), now)
+        is_asked = self._policy.reservation_approval == "approver" and who is not OLGA
+        return Command(
+            words=f"{who.name} books b{self._number}: {kind.count} {kind.shape} of {pool.name} from now on "
+            f"for {kind.duration_s} s",
+            act=lambda engine: engine.reserve(who, command),
+            refusal=PermissionDenied if is_asked else None if is_sure else NoRoom,
+            may_refuse=not is_asked and not is_sure,
+            call_id="" if is_asked else command.call_id,
+            makes=0 if is_asked else 1,
         )
 
     def _machines(self) -> tuple[Pool, Alternative]:
@@ -345,7 +372,7 @@ class ReservationSource:
             return InvalidArgument, False
         if block.phase in OPEN and window.start != block.window.start:
             return FailedPrecondition, False
-        if not self._is_allowed(window, now, is_open=block.phase in OPEN):
+        if not self._is_allowed(block, window, now):
             return InvalidArgument, False
         grows = count > block.count or not block.window.contains(window)
         approves = self._policy.reservation_approval == "approver" and who is not OLGA
@@ -353,11 +380,13 @@ class ReservationSource:
             return PermissionDenied, False
         return NoRoom, True
 
-    def _is_allowed(self, window: Span, now: int, *, is_open: bool) -> bool:
+    def _is_allowed(self, block: Block, window: Span, now: int) -> bool:
         policy, ahead = self._policy, window.start - now
         if window.end <= now:
             return False
-        if not is_open and not policy.reservation_notice_s <= ahead <= policy.calendar_horizon_s:
+        if block.on_demand:
+            return 1 <= window.length_s <= OPEN_ENDED_S
+        if block.phase not in OPEN and not policy.reservation_notice_s <= ahead <= policy.calendar_horizon_s:
             return False
         fixed = policy.reservation_lengths_s
         if fixed and window.length_s not in fixed:

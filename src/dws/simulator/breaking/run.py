@@ -18,6 +18,7 @@ from dws.model.time import DAY, FOREVER
 from dws.model.topology import Fleet
 from dws.simulator.breaking import checks
 from dws.simulator.breaking.auditor import Auditor
+from dws.simulator.breaking.block import OPEN, Block
 from dws.simulator.breaking.frail import FrailStore, SimulatedCrash
 from dws.simulator.breaking.model import Told
 from dws.simulator.breaking.outcome import Broken, Outcome, line
@@ -129,6 +130,12 @@ class Run:
             if step % DEEP_EVERY == DEEP_EVERY - 1:
                 checks.deep(self.auditor, self.world.engine, self.store)
 
+    def _give_back_what_has_no_end(self, end: int) -> None:
+        """Reservations made for now would keep others waiting for years, rightly."""
+        for block in list(self.auditor.calendar.blocks.values()):
+            if block.on_demand and block.phase in OPEN and block.window.end > end:
+                self.command(_given_back(block))
+
     def liveness(self) -> None:
         """Everything is healed; every request must come to its end, or have a reason to wait, and every
         reservation and series to its own."""
@@ -143,6 +150,7 @@ class Run:
             repair = ChangeHosts(hosts=names, state="READY", confirm=True)
             self.command(Command(words="olga repairs all", act=lambda e: e.change_hosts(OLGA, repair)))
         end = self.now + LIVENESS_S
+        self._give_back_what_has_no_end(end)
         for _ in range(LIVENESS_TICKS_MAX):
             if not self._stuck() or not self._next_instant(end):
                 break
@@ -366,3 +374,10 @@ class Run:
                 [reader.work(block) for block in self.auditor.calendar.blocks],
                 [reader.work(cycle) for cycle in self.auditor.calendar.cycles],
             )
+
+
+def _given_back(block: Block) -> Command:
+    return Command(
+        words=f"olga releases '{block.name}'",
+        act=lambda engine: engine.release_reservation(OLGA, block.project, str(block.id)),
+    )
