@@ -97,7 +97,7 @@ def test_free_hosts_that_make_no_slice_are_not_promised_as_one() -> None:
     world.check()
 
 
-def test_a_slice_that_loses_a_host_before_its_start_is_put_elsewhere_as_a_whole() -> None:
+def test_e09_a_slice_that_loses_a_host_before_its_start_is_put_elsewhere_as_a_whole() -> None:
     """The reservation would start with a hole in its slice."""
     world = plane()
     reserve(world, "mine", a_slice("4x8"), MONDAY_9 + H)
@@ -111,7 +111,7 @@ def test_a_slice_that_loses_a_host_before_its_start_is_put_elsewhere_as_a_whole(
     world.check()
 
 
-def test_a_slice_that_loses_a_host_while_it_is_open_is_replaced_as_a_whole() -> None:
+def test_e09_a_slice_that_loses_a_host_while_it_is_open_is_replaced_as_a_whole() -> None:
     """A spare host somewhere else on the mesh would be offered in its place."""
     world = plane()
     reserve(world, "mine", a_slice("4x4"))
@@ -142,6 +142,9 @@ def test_a_slice_is_not_taken_from_under_what_still_runs_on_it() -> None:
     lose(world, 3 if at != 3 else 0)
     world.advance(minutes=1)
     assert world.reservation("mine").short == 1 and world.state("corner") is S.ACTIVE
+    shown = world.engine.calendar(ANN, start=MONDAY_9, end=MONDAY_9 + H).pools[0].bars
+    (bar,) = (b for b in shown if b.short)
+    assert (bar.count, bar.short) == (4, 4), "the calendar counts hosts"
     assert at in places(world, "mine")
     world.check()
     world.release("corner")
@@ -151,7 +154,7 @@ def test_a_slice_is_not_taken_from_under_what_still_runs_on_it() -> None:
     world.check()
 
 
-def test_a_lost_cube_is_replaced_in_its_pod_else_the_slice_goes_to_another_pod() -> None:
+def test_e09_a_lost_cube_is_replaced_in_its_pod_else_the_slice_goes_to_another_pod() -> None:
     """The two cubes of a slice could end up in different pods, which nothing connects."""
     world = World(fleetfile.parse(CUBES))
     reserve(world, "mine", a_slice("4x4x8", chip="v5p"))
@@ -229,7 +232,7 @@ def test_a_share_of_a_reservation_counts_its_slices() -> None:
     world.check()
 
 
-def test_windows_are_offered_for_slices() -> None:
+def test_e18_windows_are_offered_for_slices() -> None:
     """The calendar could offer a time at which only scattered chips are free."""
     from dws.engine.commands import Seek
 

@@ -171,7 +171,7 @@ def _bar(
             state=reservation.state.value,
             own=seen and (not who.projects or reservation.project in who.projects),
             in_use=used.get(reservation.id, 0),
-            short=reservation.short,
+            short=reservation.short * slices.units_each(reservation, books.fleet.pool(booking.pool)),
         )
     if kind is not None:
         host = next(iter(books.fleet.pool(booking.pool).hosts_of(booking.units)), "")

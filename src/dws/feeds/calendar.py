@@ -122,7 +122,7 @@ def _description(one: Reservation) -> str:
     lines = [
         _clean(one.description).strip(),
         f"{_hosts(one)} for project {one.project}, booked by {one.principal}",
-        f"{one.short} of {one.count} hosts are lacking" if one.is_degraded else "",
+        f"{one.short} of {one.count} {_noun(one)} are lacking" if one.is_degraded else "",
         f"State: {one.state}",
         one.end_message,
     ]
@@ -130,7 +130,12 @@ def _description(one: Reservation) -> str:
 
 
 def _hosts(one: Reservation) -> str:
-    return f"{one.count} × {one.shape}"
+    what = f"{one.topology} of {one.shape}" if one.topology else one.shape
+    return f"{one.count} × {what}"
+
+
+def _noun(one: Reservation) -> str:
+    return "slices" if one.topology else "hosts"
 
 
 def _clean(text: str) -> str:

@@ -130,6 +130,9 @@ def test_what_people_need_is_in_the_event() -> None:
     assert "2 of 8 hosts are lacking" in one["DESCRIPTION"]
     assert one["DTSTAMP"].dt == datetime.fromtimestamp(NOW, UTC)
     assert one["CREATED"].dt == datetime.fromtimestamp(NOW - DAY, UTC)
+    slices = event(a_reservation(short=2, shape="ct5lp-hightpu-4t", topology="4x8"), viewer=MEMBER)
+    assert slices["SUMMARY"] == "secret-launch (8 × 4x8 of ct5lp-hightpu-4t)"
+    assert "2 of 8 slices are lacking" in slices["DESCRIPTION"]
 
 
 def test_the_feed_says_when_it_was_last_changed_where_that_is_known() -> None:
