@@ -116,6 +116,11 @@ def test_j06_near_stands_as_close_as_it_can_and_starts_no_later() -> None:
     assert len(by_domain(world, "three", "rack")) == 1
     five = world.submit("five", alternatives=hosts(5, near=True))
     assert five.state is S.ACTIVE, "a wish does not wait"
+    other = World(racks())
+    other.submit("one", alternatives=hosts(1, within="block/b1"))
+    other.submit("there", alternatives=hosts(2, near=True, within="block/b2"))
+    assert by_domain(other, "there", "block") == Counter({"b2": 2}), "near is inside what is named"
+    assert len(by_domain(other, "there", "rack")) == 1
     world.check()
 
 

@@ -434,10 +434,8 @@ class Pass:
         self, candidate: Candidate, start: int, late_s: int, held: Ints | None
     ) -> tuple[Part, ...] | None:
         """Where it stands as close as it can at the start that it gets: in one domain of the finest level."""
-        pool, calendar = candidate.pool, self.calendar(candidate.calendar)
-        for level in (*([HOST_LEVEL] if pool.is_shared else []), *reversed(pool.levels)):
-            if level == candidate.within:
-                return None
+        calendar = self.calendar(candidate.calendar)
+        for level in _inner_levels(candidate.pool, candidate.within):
             found = calendar.earliest(
                 candidate.count,
                 candidate.length_s - late_s,
@@ -563,3 +561,19 @@ class Pass:
             yield request.not_again_before
         if waiting:
             yield from (h.until for h in self.snapshot.hosts.values() if h.until)
+
+
+def _inner_levels(pool: Pool, within: str | None) -> Iterator[str]:
+    """The levels finer than what all must share, the finest first; inside a domain that is named, its own."""
+    named = pool.domain_named(within or "")
+    if named is None and pool.is_shared and within != HOST_LEVEL:
+        yield HOST_LEVEL
+    outer = named.level if named is not None else within
+    for level in reversed(pool.levels):
+        if outer in (level, HOST_LEVEL):
+            return
+        if named is None:
+            yield level
+        else:
+            own = (d for d in pool.domains if d.level == level and d.first in named.units)
+            yield from (f"{level}/{d.name}" for d in own)
