@@ -261,4 +261,4 @@ def test_a_stopped_instance_is_there_when_its_run_is_long_forgotten(fresh: Serve
     assert fresh.owner.get(f"{VMS}/v2").status_code == 404
     with fresh.engine.reading() as reader:
         kept = reader.documents(DocumentQuery(kind="compute.instance"))
-        assert [(each.name, reader.request(each.request)) for each in kept] == [("v1", None)]
+        assert [each.name for each in kept] == ["v1"]
