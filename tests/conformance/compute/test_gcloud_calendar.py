@@ -10,6 +10,7 @@ import pytest
 
 from dws.model.time import DAY
 from dws.wire.timefmt import format_instant
+from tests.api.compute.test_future_reservation_chips import demo
 from tests.api.served import MONDAY_9, Served, serving
 from tests.conformance.compute.conftest import Gcloud
 
@@ -32,7 +33,7 @@ ANNOUNCED = """alpha compute future-reservations create my-calendarblock --zone=
 
 @pytest.fixture
 def served(tmp_path: Any) -> Iterator[Served]:
-    with serving(tmp_path) as server:
+    with serving(tmp_path, demo(tmp_path)) as server:
         yield server
 
 
@@ -112,9 +113,21 @@ def test_gcloud_prints_why_a_block_is_refused(served: Served, gcloud: Gcloud) ->
     assert "Invalid value for field 'resource.timeWindow.startTime': 'tomorrow'" in said
     said = gcloud(*book, *MACHINES, f"--start-time={END}", f"--end-time={START}", fails=True)
     assert "'resource.timeWindow.endTime'" in said
-    said = gcloud(*book, "--machine-type=a3-highgpu-8g", "--total-count=5", *WINDOW, fails=True)
-    assert "needs 5 hosts; the largest pool of a3 has 4" in said
-    chips = ("--tpu-version=V5E", "--chip-count=16", "--workload-type=BATCH")
-    said = gcloud(*book, *chips, *WINDOW, fails=True)
+    said = gcloud(*book, "--machine-type=a3-highgpu-8g", "--total-count=17", *WINDOW, fails=True)
+    assert "needs 17 hosts; the largest pool of a3-a has 16" in said
+    said = gcloud(*book, "--tpu-version=V5P", "--chip-count=16", *WINDOW, fails=True)
     assert "No pool in zone 'us-central1-a' has TPUs of that family" in said
     assert gcloud(*commands("beta"), "list") == []
+
+
+def test_gcloud_books_chips(served: Served, gcloud: Gcloud) -> None:
+    """The flags for TPUs would be accepted, and nothing of use be booked."""
+    chips = ("--tpu-version=V5E", "--chip-count=16", "--workload-type=BATCH", "--deployment-type=FLEXIBLE")
+    told = ("--reservation-mode=CALENDAR", "--planning-status=SUBMITTED", AUTO)
+    gcloud(*commands("beta"), "create", "chips", ZONE, *chips, *WINDOW, *told)
+    served.advance("1d")
+    seen = gcloud(*commands("beta"), "describe", "chips", ZONE)
+    assert (seen["status"]["procurementStatus"], seen["status"]["fulfilledCount"]) == ("FULFILLED", "16")
+    assert seen["deploymentType"] == "FLEXIBLE"
+    kept = served.owner.get(f"{RESERVATIONS}/chips").json()
+    assert kept["aggregateReservation"]["reservedResources"] == [{"accelerator": {"acceleratorCount": 16}}]

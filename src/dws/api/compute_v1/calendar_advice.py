@@ -196,7 +196,8 @@ def _in_zone(call: Called, sought: tuple[Seek, ...] | Found, zone: str, *, denie
     windows: list[WindowOption] = []
     lost: list[ZoneLoss] = []
     for seek in sought:
-        there = replace(seek, alternative=replace(seek.alternative, locations=(zone,)))
+        asked = replace(seek.alternative, locations=(zone,))
+        there = replace(seek, alternative=tpu_families.as_slices(call.engine.declared_fleet(call.who), asked))
         try:
             told = call.engine.advise(call.who, there)
         except InvalidArgument as error:

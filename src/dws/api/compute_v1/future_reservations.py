@@ -14,7 +14,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from dws.api.compute_v1 import documents, operations, reservations, reserved_machines, share_settings
+from dws.api.compute_v1 import (
+    documents,
+    operations,
+    reservations,
+    reserved_machines,
+    share_settings,
+    tpu_families,
+)
 from dws.api.compute_v1 import future_reservation_bookings as bookings
 from dws.api.compute_v1 import future_reservation_forms as forms
 from dws.api.compute_v1.documents import Body, Called
@@ -212,13 +219,22 @@ def _status(scope: Scope, reader: Reader, kept: Document, behind: Reservation | 
     if behind.state is not ReservationState.PENDING_APPROVAL and not behind.state.is_terminal:
         found["lockTime"] = format_instant(behind.lock_at)
     if behind.state.is_open:
-        delivered = behind.opened_at or behind.short
-        found["fulfilledCount"] = str(behind.count - behind.short if delivered else 0)
+        found["fulfilledCount"] = str(_fulfilled(kept.body["told"], behind))
     if kept.body["amended"]:
         found["amendmentStatus"] = "AMENDMENT_APPROVED"
     if reservations.status(behind) is not None:
         found["autoCreatedReservations"] = [scope.link(f"{kept.scope}/reservations/{kept.body['created']}")]
     return found
+
+
+def _fulfilled(told: dict[str, Any], behind: Reservation) -> int:
+    """How many machines, or chips, of an open one are there."""
+    if not (behind.opened_at or behind.short):
+        return 0
+    there = behind.count - behind.short
+    if "aggregateReservation" not in told:
+        return there
+    return tpu_families.chips_of(told["aggregateReservation"])[1] * there // behind.count
 
 
 def path_of(kept: Document) -> str:

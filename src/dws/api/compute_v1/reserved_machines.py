@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dws.api.compute_v1 import sku_forms, templates
+from dws.api.compute_v1 import templates, tpu_families
 from dws.api.compute_v1.documents import Called
 from dws.api.compute_v1.forms import invalid, required
 from dws.api.compute_v1.masks import value_at
@@ -69,14 +69,20 @@ def alternative_of(
     """What a body asks the engine for. Raises InvalidArgument."""
     where = (zone,)
     if "aggregateReservation" in told:
-        chips, count = sku_forms.chips_of(told["aggregateReservation"])
+        chips, count = tpu_families.chips_of(told["aggregateReservation"])
         if count < 1:
             raise required("aggregateReservation.reservedResources.accelerator.acceleratorCount")
-        if not chips or all(pool.shape.accelerator != chips for pool in fleet.pools_in(where)):
+        pools = [pool for pool in fleet.pools_in(where) if pool.shape.accelerator == chips]
+        if not chips or not pools:
             family = told["aggregateReservation"].get("vmFamily")
             why = f"No pool in zone '{zone}' has TPUs of that family."
             raise invalid("aggregateReservation.vmFamily", family, why)
-        return Alternative(accelerator=chips, count=count, duration_s=length_s, locations=where)
+        asked = Alternative(accelerator=chips, count=count, duration_s=length_s, locations=where)
+        found = tpu_families.as_slices(fleet, asked)
+        if not found.topology and all(pool.topology for pool in pools):
+            path = "aggregateReservation.reservedResources.accelerator.acceleratorCount"
+            raise invalid(path, count, "No slices of one kind come to as many chips.")
+        return found
     count = value_at(told, sku.count)
     if count is None:
         raise required(sku.count)
