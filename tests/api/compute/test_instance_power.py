@@ -250,7 +250,7 @@ def test_a_protected_instance_is_not_deleted(fresh: Served) -> None:
     assert fresh.owner.delete(f"{VMS}/v1").status_code == 200
 
 
-def test_a_stopped_instance_is_there_when_its_run_is_long_forgotten(fresh: Served) -> None:
+def test_a_stopped_instance_is_there_when_others_are_long_forgotten(fresh: Served) -> None:
     """Who stops an instance for a holiday would come back to nothing."""
     insert(fresh, "v1", FLEX)
     insert(fresh, "v2", FLEX)
@@ -262,3 +262,4 @@ def test_a_stopped_instance_is_there_when_its_run_is_long_forgotten(fresh: Serve
     with fresh.engine.reading() as reader:
         kept = reader.documents(DocumentQuery(kind="compute.instance"))
         assert [each.name for each in kept] == ["v1"]
+        assert [each.id for each in reader.requests(RequestQuery())] == [kept[0].request]
