@@ -55,3 +55,11 @@ def gcloud(served: Served, tmp_path: Path) -> Gcloud:
         return done.stdout if plain else json.loads(done.stdout)
 
     return run
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each call of the real gcloud starts a Python of its own and may take its 110 s: a test of several may take longer
+    than others on a busy machine."""
+    for item in items:
+        if "gcloud" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(600))
