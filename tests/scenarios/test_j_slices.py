@@ -168,30 +168,30 @@ def test_whose_work_stands_in_the_way_of_a_slice_is_told(dws: Door) -> None:
 
 def test_ranks_follow_the_mesh_and_programs_are_told(dws: Door) -> None:
     """A program would take machines for neighbours that are not, or not know its slice."""
-    dws("submit --tpu v5e --topology 4x4 --count 2 --for 1h --name two")
+    dws("submit --tpu v5e --topology 4x8 --count 2 --for 1h --name two")
     grant = dws.json("describe two")["grant"]
-    assert (grant["topology"], grant["slices"], grant["machine"]) == ("4x4", 2, "ct5lp-hightpu-4t")
+    assert (grant["topology"], grant["slices"], grant["machine"]) == ("4x8", 2, "ct5lp-hightpu-4t")
     assert [(i["rank"], i["slice"], i["worker"]) for i in grant["instances"]] == [
-        (n, n // 4, n % 4) for n in range(8)
+        (n, n // 8, n % 8) for n in range(16)
     ]
     for number in range(2):
         at = [tuple(int(n) for n in re.findall(r"\d\d", i["host"])) for i in grant["instances"]]
-        mine = at[4 * number : 4 * number + 4]
+        mine = at[8 * number : 8 * number + 8]
         row, column = mine[0]
-        assert mine == [(row, column), (row, column + 2), (row + 2, column), (row + 2, column + 2)]
+        assert mine == [(row + r, column + c) for r in (0, 2) for c in (0, 2, 4, 6)]
     told = dws("describe two").stdout
-    assert "2 x 4x4, 8 x ct5lp-hightpu-4t in us-central1-a (pool v5e)" in told
+    assert "2 x 4x8, 16 x ct5lp-hightpu-4t in us-central1-a (pool v5e)" in told
     assert "RANK  SLICE  WORKER  HOST" in told
     orders = [o for o in dws.orders if o.request_name == "two"]
     environments = [i.environment for o in orders for i in o.instances]
     assert environments == [
         {
-            "TPU_TOPOLOGY": "4x4",
-            "TPU_WORKER_ID": str(n % 4),
-            "MEGASCALE_SLICE_ID": str(n // 4),
+            "TPU_TOPOLOGY": "4x8",
+            "TPU_WORKER_ID": str(n % 8),
+            "MEGASCALE_SLICE_ID": str(n // 8),
             "MEGASCALE_NUM_SLICES": "2",
         }
-        for n in range(8)
+        for n in range(16)
     ]
 
 
