@@ -166,3 +166,15 @@ def test_what_was_done_stays_done_when_a_host_is_lost(requeueing: Served) -> Non
     assert requeueing.owner.get(f"{VMS}/v1").json()["status"] == "PENDING"
     requeueing.advance("3h")
     assert requeueing.owner.get(f"{VMS}/v1").json()["status"] == "TERMINATED"
+
+
+def test_a_wait_said_among_the_scheduling_is_obeyed_and_not_shown(fresh: Served) -> None:
+    """Typed clients would fail on a field that the public service never answers."""
+    for number in range(4):
+        insert(fresh, f"busy-{number}")
+    told = insert(fresh, "v", FLEX | {"requestValidForDuration": {"seconds": "600"}})
+    assert told.status_code == 200
+    seen = fresh.owner.get(f"{VMS}/v").json()
+    assert (seen["status"], "requestValidForDuration" in seen["scheduling"]) == ("PENDING", False)
+    fresh.advance("11m")
+    assert fresh.owner.get(f"{VMS}/v").status_code == 404

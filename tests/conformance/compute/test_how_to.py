@@ -145,6 +145,19 @@ def test_gcloud_reserves_now_as_the_page_says(server: Server, tmp_path: Path) ->
 
 
 @needs_gcloud
+def test_many_instances_are_made_as_the_page_says(server: Server, tmp_path: Path) -> None:
+    """Who follows the page would have no cluster, or keep it for good."""
+    (shown,), (asked,) = (blocks(server, "Many instances at once", kind) for kind in ("sh", "python"))
+    environment = settings(server, tmp_path)
+    told = follow(["bash", "-e"], environment, shown).split()
+    assert told == ["2", "worker-01", "RUNNING", "worker-02", "RUNNING"], told
+    listed = ["gcloud", "compute", "instances", "list", "--filter=name:worker", "--format=value(name)"]
+    assert follow(listed, environment) == ""
+    score, zone = follow([sys.executable, "-"], environment, asked).split()
+    assert (float(score), zone.rpartition("-")[0]) == (1.0, "us-central1")
+
+
+@needs_gcloud
 def test_python_asks_as_the_page_says(server: Server, tmp_path: Path) -> None:
     """Google's libraries would not find the server, or not wait."""
     environment = settings(server, tmp_path)

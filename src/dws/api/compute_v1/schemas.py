@@ -52,8 +52,10 @@ _TYPES: Final[dict[str, Kind]] = {
     "number": number,
     "any": anything,
 }
-_OURS: Final = {"Scheduling": {"requestValidForDuration": "#Duration"}}
-"""Fields that clients of the public service send and its documents do not have."""
+_ASKED: Final = "asked"
+_OURS: Final = {"Scheduling": {"requestValidForDuration": f"#Duration {_ASKED}"}}
+"""Fields that clients of the public service send, in every version, and its documents do not have: they are
+read, and never shown."""
 
 
 def guarded(method: Method) -> Method:
@@ -138,7 +140,7 @@ def _split(told: str) -> tuple[str, tuple[str, ...]]:
 def _fields(schema: str, version: str) -> list[tuple[str, str]]:
     """The fields of a schema that a version knows, each with its kind."""
     every = ((name, _split(told)) for name, told in _table()["schemas"][schema].items())
-    return [(name, kind) for name, (kind, versions) in every if version in versions]
+    return [(name, kind) for name, (kind, versions) in every if {version, _ASKED} & set(versions)]
 
 
 def _allowed(at: str, version: str) -> list[str]:
