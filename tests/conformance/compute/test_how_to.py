@@ -25,6 +25,9 @@ SKYPILOT = os.environ.get("DWS_TEST_SKYPILOT") or (sys.executable if importlib.u
 """The Python that has SkyPilot; it may be another than the tests' own, since SkyPilot pins much."""
 PROVIDERS = os.environ.get("DWS_TEST_TERRAFORM", "") if shutil.which("terraform") else ""
 """A directory with Terraform's provider for Google, as `terraform init -plugin-dir` takes it."""
+# A page of many calls of real programs takes longer than others on a busy machine.
+pytestmark = pytest.mark.timeout(600)
+
 needs_gcloud = pytest.mark.skipif(shutil.which("gcloud") is None, reason="not run: gcloud not found")
 LAUNCH = """
 from sky.provision import common
