@@ -52,8 +52,10 @@ def elsewhere(hold: Hold, idle: Idle, since: int, used: frozenset[int]) -> None:
         return
     domains = list(hold.by_domain().values())
     for runs in domains:
-        for run in runs:
-            _move(hold, idle, since, run, [r for r in runs if r != run], used)
+        short = [run for run in runs if hold.missing(run)]
+        room = {run: n for run in runs if (n := idle.room(run, hold))} if short else {}
+        for run in short:
+            _move(hold, idle, since, run, room, used)
     if hold.piece.level:
         for runs in domains:
             _to_other_domains(hold, idle, since, runs, [d for d in domains if d is not runs], used)
@@ -72,16 +74,21 @@ def _add(hold: Hold, idle: Idle, since: int, run: Run, pieces: int) -> None:
     _draw(hold, run, whole + pieces, {c: idle.units(c, hold) for c in run}, since)
 
 
-def _move(hold: Hold, idle: Idle, since: int, run: Run, others: list[Run], used: frozenset[int]) -> None:
-    """What a run is missing goes to others, which have room for it."""
+def _move(
+    hold: Hold, idle: Idle, since: int, run: Run, room: dict[Run, int], used: frozenset[int]
+) -> None:
+    """What a run is missing goes to others, as far as they have `room`, which is kept up to date."""
     missing = hold.missing(run)
-    for other in others:
+    for other, there in list(room.items()):
         if not missing:
             return
-        pieces = min(missing, idle.room(other, hold))
-        if pieces and hold.give_up(run, pieces, used):
+        pieces = min(missing, there)
+        if other != run and hold.give_up(run, pieces, used):
             _add(hold, idle, since, other, pieces)
             missing -= pieces
+            room[other] = idle.room(other, hold)
+            if not room[other]:
+                del room[other]
 
 
 def _to_other_domains(
