@@ -71,6 +71,7 @@ _HOME_OF = {"Client": "dws.client", "NoServer": "dws.client"} | dict.fromkeys(
         "Alternative",
         "AmendRequest",
         "AmendReservationBody",
+        "Grouping",
         "ReserveBody",
         "Share",
         "SubmitRequest",
