@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from dws.api.compute_v1.reservations import KIND
 from dws.engine.ports import DocumentQuery
 from dws.planner.options import PRESETS, PolicyOptions
+from tests.api import served as small_world
 from tests.api.served import Served, serving
 
 ZONE = "/compute/v1/projects/research/zones/us-central1-a"
@@ -448,3 +450,73 @@ def test_one_made_here_is_used_by_dws_under_its_name(fresh: Served) -> None:
     assert inside(fresh, "work")["state"] in ("PENDING", "PROVISIONING", "ACTIVE")
     assert fresh.get("work")["state"] == "ACTIVE"
     assert native(fresh)["inUse"] == 1
+
+
+# --- other machines ---------------------------------------------------------------------------
+
+OTHERS = """
+[[pools]]
+name = "v5e"
+zone = "us-central1-a"
+machine = "ct5lp-hightpu-4t"
+topology = "4x4"
+
+[[pools]]
+name = "shared"
+zone = "us-east5-a"
+machine = "a3-highgpu-8g"
+hosts = 1
+shared = true
+"""
+
+
+@pytest.fixture
+def others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """The small world with a TPU pod and a shared host."""
+    monkeypatch.setattr(small_world, "FLEET", small_world.FLEET + OTHERS)
+    with serving(tmp_path) as served:
+        yield served
+
+
+def chips(number: int) -> dict[str, Any]:
+    return {
+        "name": "tpus",
+        "aggregateReservation": {
+            "vmFamily": "VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT5LP",
+            "workloadType": "BATCH",
+            "reservedResources": [{"accelerator": {"acceleratorCount": number}}],
+        },
+    }
+
+
+def test_tpus_are_reserved_by_their_chips(others: Served) -> None:
+    """Who has TPUs could not keep a slice for good."""
+    answer = make(others, chips(8))
+    assert answer.status_code == 200, answer.text
+    for version in ("v1", "beta"):
+        found = seen(others, "tpus", version)
+        assert "specificReservation" not in found
+        told = found["aggregateReservation"]
+        assert told["reservedResources"] == [{"accelerator": {"acceleratorCount": 8}}]
+        assert told["inUseResources"] == [{"accelerator": {"acceleratorCount": 0}}]
+    assert native(others, "tpus")["topology"] == "2x4"
+    more = chips(16) | {"name": "more"}
+    refused(make(others, more), 409, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS")
+    odd = chips(7) | {"name": "odd"}
+    assert "resource.aggregateReservation.reservedResources" in refused(make(others, odd), 400, "invalid")
+    assert others.owner.delete(f"{ALL}/tpus").status_code == 200
+    assert make(others, more).status_code == 200
+
+
+def test_parts_of_shared_hosts_are_reserved(others: Served) -> None:
+    """A whole host would have to be held for one accelerator."""
+    there = ALL.replace("us-central1-a", "us-east5-a")
+    assert make(others, body(count=3, machine="a3-highgpu-2g"), there).status_code == 200
+    found = others.owner.get(f"{there}/r1").json()["specificReservation"]
+    assert (found["count"], found["instanceProperties"]) == ("3", {"machineType": "a3-highgpu-2g"})
+    more = body("r2", count=3, machine="a3-highgpu-1g")
+    refused(make(others, more, there), 409, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS")
+    assert make(others, body("r2", count=2, machine="a3-highgpu-1g"), there).status_code == 200
+    resized = others.owner.post(f"{there}/r1/resize", json={"specificSkuCount": 1})
+    assert resized.status_code == 200, resized.text
+    assert make(others, body("r3", count=4, machine="a3-highgpu-1g"), there).status_code == 200
