@@ -297,6 +297,29 @@ def test_f03_no_reservation_means_none(fresh: Served, model: str) -> None:
     assert fresh.owner.get(f"{VMS}/v1").json().get("status") in (None, "PENDING")
 
 
+@pytest.mark.parametrize("least", [2, 3])
+def test_a_bulk_insert_has_its_instances_in_the_reservation_or_is_refused(fresh: Served, least: int) -> None:
+    """They would run outside, or some of them wait while others are paid for."""
+    reserve(fresh)
+    fresh.advance("1m")
+    body = {
+        "count": "3",
+        "minCount": str(least),
+        "namePattern": "b-#",
+        "instanceProperties": {
+            "machineType": MACHINE,
+            "scheduling": BOUND,
+            "reservationAffinity": naming(),
+        },
+    }
+    done = fresh.owner.post(f"{VMS}/bulkInsert", json=body)
+    if least == 3:
+        assert error(done)[1].startswith("Specified reservation 'r1' does not have available resources")
+    fresh.advance("1m")
+    there = get(fresh, VMS)["items"]
+    assert (done.status_code, len(there), in_use(fresh)) == ((200, 2, 2) if least == 2 else (400, 0, 0)), done.text
+
+
 # --- groups -------------------------------------------------------------------------------------
 
 PROPERTIES = {"machineType": MACHINE, "scheduling": BOUND, "reservationAffinity": naming()}

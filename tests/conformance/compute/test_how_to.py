@@ -116,7 +116,7 @@ def test_gcloud_asks_for_flex_start_as_the_page_says(server: Server, tmp_path: P
 def test_gcloud_books_the_calendar_as_the_page_says(tmp_path: Path) -> None:
     """Who plans ahead would not have a block, or not see it come and go."""
     own = start(tmp_path / "state")
-    advice, booked, lived, planned, chips = blocks(own, "Calendar", "sh")
+    advice, booked, aimed, lived, planned, chips = blocks(own, "Calendar", "sh")
     environment = settings(own, tmp_path) | {
         "DWS_ADDRESS": own.address,
         "DWS_STATE_DIR": str(own.state_dir),
@@ -126,8 +126,11 @@ def test_gcloud_books_the_calendar_as_the_page_says(tmp_path: Path) -> None:
         told = follow(["bash", "-e"], environment, booked)
         assert "my-calendarblock" in told, told
         assert told.splitlines()[-2:] == ["APPROVED\t2027-01-12T08:45:00Z", "CREATING"], told
+        follow(["bash", "-e"], environment, aimed)
         told = follow(["bash", "-e"], environment, lived)
         assert "FULFILLED\t2\nREADY\n" in told, told
+        assert "SUCCEEDED\n" in told and "RUNNING\t2027-01-26T09:00:00Z\n" in told, told
+        assert "alone\tTERMINATED\n" in told, told
         told = follow(["bash", "-e"], environment, planned)
         assert "APPROVED\t2027-02-08T09:00:00Z\tcourse-20270201-1" in told, told
         told = follow(["bash", "-e"], environment, chips)
