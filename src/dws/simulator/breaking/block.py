@@ -14,8 +14,9 @@ from dws.model.demand import Alternative
 from dws.model.recurrence import Recurrence
 from dws.model.reservation import Terms
 from dws.model.time import HOUR, Span
+from dws.model.topology import Pool
 from dws.planner.options import PolicyOptions
-from dws.simulator.breaking.shapes import Spot
+from dws.simulator.breaking.shapes import Spot, slots_each
 
 BlockPhase = Literal[
     "PENDING_APPROVAL",
@@ -42,9 +43,9 @@ Held = tuple[Spot, int, int]
 
 @dataclass(slots=True)
 class Block:
-    """One reservation of `count` machines. `holds` and `uses` are the slots of hosts that it had and those
-    that ran something billed; `drawn` those that it has now, each since when; `names` are those it has ever
-    had."""
+    """One reservation of `count` machines, or slices of a `topology`. `holds` and `uses` are the slots of
+    hosts that it had and those that ran something billed; `drawn` those that it has now, each since when;
+    `names` are those it has ever had."""
 
     id: int
     name: str
@@ -57,6 +58,7 @@ class Block:
     pool: str
     zone: str
     shape: str
+    topology: str
     count: int
     within: str | None
     terms: Terms
@@ -84,6 +86,10 @@ class Block:
     def is_closed(self) -> bool:
         """True when nothing can start in it any more."""
         return self.is_over or self.phase == "ENDING"
+
+    def slots_each(self, pool: Pool) -> int:
+        """Slots of hosts that each of its machines, or slices, has."""
+        return slots_each(pool, self.shape, self.topology)
 
     def part_of(self, project: str) -> int | None:
         """How many of its machines at once that project may use, None when it may not use it at all."""

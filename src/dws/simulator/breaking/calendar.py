@@ -8,6 +8,7 @@ planner decide is held against the policy; whom a person may ask for what, the c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dws.model import events as ev
@@ -20,7 +21,7 @@ from dws.simulator.breaking.block import AHEAD, OPEN, PENDING, Block, Cycle
 from dws.simulator.breaking.model import Excuses, Told
 from dws.simulator.breaking.outcome import Broken
 from dws.simulator.breaking.people import OLGA
-from dws.simulator.breaking.shapes import Machines, each_of, room
+from dws.simulator.breaking.shapes import Machines, chips_of, each_of, room
 
 _PENDING_OR_AHEAD = PENDING | AHEAD
 _ALIVE = PENDING | AHEAD | OPEN
@@ -108,6 +109,7 @@ class CalendarAuditor:
             pool=r.pool,
             zone=r.zone,
             shape=r.shape,
+            topology=r.topology,
             count=r.count,
             within=r.within,
             terms=r.terms,
@@ -152,6 +154,8 @@ class CalendarAuditor:
         if pool.zone != block.zone or block.shape not in (s.name for s in pool.shapes):
             raise Broken(f"reservation '{block.name}' is booked in {block.zone}, its pool is not there")
         ask = Machines(shape=block.shape, count=block.count, each=each_of(pool, block.shape))
+        if block.topology:
+            ask = replace(ask, slices=block.count, chips=chips_of(block.topology))
         if block.count > room(pool, block.within, ask):
             raise Broken(f"reservation '{block.name}' is of {block.count} hosts, no domain has as many")
 
@@ -184,7 +188,7 @@ class CalendarAuditor:
 
     def _slots_of(self, block: Block) -> int:
         """How many slots of hosts it is of."""
-        return block.count * each_of(self._fleet().pool(block.pool), block.shape)
+        return block.count * block.slots_each(self._fleet().pool(block.pool))
 
     def _approved(self, block: Block, event: ev.Event, body: ev.ReservationApproved) -> None:
         del body
@@ -384,7 +388,7 @@ class CalendarAuditor:
             for t in self._requests.values()
             if own and t.project == told.project and t.inside == block.id
         )
-        each = each_of(self._fleet().pool(block.pool), block.shape)
+        each = block.slots_each(self._fleet().pool(block.pool))
         if has + slots > allowed * each:
             part = f"{allowed} x {each}"
             raise Broken(f"{told.project} has {has + slots} slots in '{block.name}', its part is {part}")

@@ -22,7 +22,7 @@ from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.block import AHEAD, OPEN, Block, Cycle, Held, clipped, covers, merged, seconds
 from dws.simulator.breaking.model import HOLDING
 from dws.simulator.breaking.outcome import Broken
-from dws.simulator.breaking.shapes import Spot, each_of
+from dws.simulator.breaking.shapes import Spot, each_of, whole_slices
 
 
 def quiet(auditor: Auditor, engine: Engine, store: Store, now: int) -> None:
@@ -151,7 +151,7 @@ def _is_booked_as_told(block: Block, booking: Booking | None, pool: Pool) -> Non
     if booking is None or block.phase == "ENDING":
         return
     booked = (booking.pool, booking.span, booking.count)
-    if booked != (block.pool, block.window, block.count * each_of(pool, block.shape)):
+    if booked != (block.pool, block.window, block.count * block.slots_each(pool)):
         raise Broken(f"reservation '{block.name}' is booked as {booked}, not as its owner was told")
     stage = Stage.LIVE if block.phase in OPEN else Stage.FIRM
     stage = Stage.HOLD if block.phase == "PENDING_APPROVAL" else stage
@@ -175,16 +175,12 @@ def _hosts_are_its_own(
     groups = pool.groups(block.within)
     if not any({p.cell for p in booking.parts} <= set(group) for group in groups):
         raise Broken(f"reservation '{block.name}' is spread over more than one {block.within}")
-    each = each_of(pool, block.shape)
-    if len(units) + block.short * each != block.count * each:
-        raise Broken(
-            f"reservation '{block.name}': {len(units)} of {block.count * each} slots of hosts, "
-            f"lacks {block.short} machines"
-        )
-    on = Counter(unit // pool.host_units for unit in units)
-    torn = [pool.hosts[host] for host, slots in on.items() if slots % each and pool.is_shared]
-    if torn:
-        raise Broken(f"reservation '{block.name}' has part of a machine on {torn}")
+    if block.topology:
+        whole = whole_slices(pool, block.topology, [_spot(pool, unit) for unit in units])
+        if whole + block.short != block.count:
+            raise Broken(f"reservation '{block.name}': {whole} of {block.count} slices, lacks {block.short}")
+    else:
+        _machines_are_whole(block, units, pool)
     for other in bookings:
         is_beside = not other.parent and other.id != booking.id and other.pool == booking.pool
         taken = units.intersection(other.units) if is_beside and other.stage is Stage.LIVE else set()
@@ -201,12 +197,25 @@ def _hosts_are_its_own(
             raise Broken(f"'{name}' runs on {pool.hosts[host]}, which is reserved for '{block.name}'")
 
 
+def _machines_are_whole(block: Block, units: set[int], pool: Pool) -> None:
+    each = block.slots_each(pool)
+    if len(units) + block.short * each != block.count * each:
+        raise Broken(
+            f"reservation '{block.name}': {len(units)} of {block.count * each} slots of hosts, "
+            f"lacks {block.short} machines"
+        )
+    on = Counter(unit // pool.host_units for unit in units)
+    torn = [pool.hosts[host] for host, slots in on.items() if slots % each and pool.is_shared]
+    if torn:
+        raise Broken(f"reservation '{block.name}' has part of a machine on {torn}")
+
+
 def _lacks_what_is_not_there(
     auditor: Auditor, block: Block, booking: Booking, bookings: list[Booking], pool: Pool, now: int
 ) -> None:
     """A machine that nobody has, in a cell where one is lacking, is drawn at once."""
     lacking = {p.cell for p in booking.parts if not p.units}
-    if not lacking:
+    if not lacking or block.topology:  # a slice needs neighbours, which the planner alone looks for
         return
     until_end = Span(now, block.window.end)
     taken = {u for b in bookings if b.pool == pool.name and _is_in_the_way(b, until_end) for u in b.units}

@@ -18,7 +18,6 @@ from dws.simulator.breaking import calendar_checks
 from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.model import HOLDING, Told, place_of
 from dws.simulator.breaking.outcome import Broken
-from dws.simulator.breaking.shapes import each_of
 
 _MAINTENANCE = OwnerKind.MAINTENANCE  # may be forced over what somebody has, openly
 UNANSWERED_S = 60
@@ -171,7 +170,7 @@ def _peaks(auditor: Auditor, engine: Engine, reader: Reader, now: int) -> None:
     bookings = reader.open_bookings()
     blocks = auditor.calendar.blocks.values()
     for pool in engine.books.fleet.pools:
-        lacking = sum(b.short * each_of(pool, b.shape) for b in blocks if b.pool == pool.name)
+        lacking = sum(b.short * b.slots_each(pool) for b in blocks if b.pool == pool.name)
         for cell, domain in enumerate(pool.cells):
             own = _peak(bookings, pool, cell, now)
             if own > domain.size + lacking:

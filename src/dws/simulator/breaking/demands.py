@@ -31,7 +31,7 @@ def alternative(dice: random.Random, fleet: Fleet) -> Alternative:
         locations=dice.choice(((), (), (pool.zone,), (pool.zone.rpartition("-")[0],))),
     )
     if pool.topology:
-        wanted = _slices(dice, pool, wanted) if dice.random() < 0.7 else wanted
+        wanted = a_slice(dice, pool, wanted) if dice.random() < 0.7 else wanted
     elif pool.shape.accelerators and dice.random() < 0.5:
         return _accelerators(dice, pool, wanted)
     return counted(dice, pool, wanted)
@@ -44,9 +44,14 @@ def counted(dice: random.Random, pool: Pool, wanted: Alternative) -> Alternative
     levels = [level for level in levels_of(pool) if room(pool, level, ask)]
     within = dice.choice((None, None, dice.choice(levels) if levels else None))
     most = room(pool, within, ask)
-    is_one = bool(ask.slices) and not wanted.topology and wanted.accelerator.rpartition("-")[0] not in CORES
+    is_one = bool(ask.slices) and is_number_of_chips(wanted)
     count = wanted.count if is_one else dice.choice((1, dice.randint(1, most), dice.randint(1, most)))
     return replace(wanted, count=count, within=within)
+
+
+def is_number_of_chips(wanted: Alternative) -> bool:
+    """True of a slice that is asked for by the number of its chips: its count is these."""
+    return not wanted.topology and wanted.accelerator.rpartition("-")[0] not in CORES
 
 
 def levels_of(pool: Pool) -> tuple[str, ...]:
@@ -64,7 +69,7 @@ def _accelerators(dice: random.Random, pool: Pool, wanted: Alternative) -> Alter
     return replace(whole, shape="", accelerator=pool.shape.accelerator, count=count)
 
 
-def _slices(dice: random.Random, pool: Pool, wanted: Alternative) -> Alternative:
+def a_slice(dice: random.Random, pool: Pool, wanted: Alternative) -> Alternative:
     """Slices by topology and chips, by topology and machine, by name, or one by its number of chips."""
     sides = dice.choice(_SLICES[len(pool.topology.split("x"))])
     chips, text = prod(sides), "x".join(map(str, sides))

@@ -42,7 +42,7 @@ from dws.model.topology import Fleet, Pool
 from dws.planner.options import PolicyOptions
 from dws.simulator.breaking.auditor import Auditor
 from dws.simulator.breaking.block import AHEAD, GONE, OPEN, WINTER_OFFSETS_S, Block, Cycle
-from dws.simulator.breaking.demands import counted
+from dws.simulator.breaking.demands import a_slice, counted, is_number_of_chips
 from dws.simulator.breaking.people import ANN, BOB, OLGA, USERS, VERA, Command
 from dws.simulator.breaking.shapes import each_of, machines, room
 
@@ -152,10 +152,14 @@ class ReservationSource:
         dice = self._dice
         pool = dice.choice(self._fleet().pools)
         one = Alternative(shape=dice.choice(pool.shapes).name, count=1, duration_s=60)
+        if pool.topology and dice.random() < 0.5:
+            one = a_slice(dice, pool, one)
         kind = counted(dice, pool, one)
         ask = machines(kind, pool)
         assert ask is not None, f"{pool.name} serves {kind}"
-        return pool, replace(kind, count=dice.choice((kind.count, kind.count, room(pool, kind.within, ask))))
+        is_number = ask.slices and is_number_of_chips(kind)
+        most = kind.count if is_number else room(pool, kind.within, ask)
+        return pool, replace(kind, count=dice.choice((kind.count, kind.count, most)))
 
     def _length(self) -> int:
         return self._dice.choice(self._policy.reservation_lengths_s or LENGTHS)
@@ -183,7 +187,7 @@ class ReservationSource:
 
     def _surely_fits(self, pool: Pool, kind: Alternative, window: Span, now: int) -> bool:
         """True when there is room even if everything that overlaps the window were there all the time."""
-        if kind.within is not None:
+        if kind.within is not None or pool.topology:
             return False
         left = [cell.size for cell in pool.cells]
         for booking in self._bookings():
@@ -196,7 +200,7 @@ class ReservationSource:
                 left[pool.cell_of(place * pool.host_units)] -= pool.host_units
         each = each_of(pool, kind.shape)
         booked = sum(
-            b.count * each_of(pool, b.shape)
+            b.count * b.slots_each(pool)
             for b in self._calendar.blocks.values()
             if b.pool == pool.name and not b.is_over and b.window.overlaps(window)
         )
@@ -240,7 +244,7 @@ class ReservationSource:
         if block is None or block.deleted:
             return self._reserve(now)
         block = self._newest(block)
-        shape, each = self._shape_inside(block)
+        kind, each = self._kind_inside(block)
         count = dice.randint(1, block.count * each + dice.choice((0, 0, 0, 1)))
         duration = dice.choice((UNTIL_END, UNTIL_END, 60, 300, 1_800))
         array = dice.choice((0, 0, 0, 2, 3))
@@ -248,7 +252,7 @@ class ReservationSource:
             project=project,
             name=f"i{self._number}",
             demand=Demand(
-                alternatives=(Alternative(shape=shape, count=count, duration_s=duration),),
+                alternatives=(replace(kind, count=count, duration_s=duration),),
                 not_before=dice.choice((0, 0, 0, max(now, block.window.start) + 60)),
             ),
             wait_s=dice.choice((None, None, None, 600)),
@@ -258,21 +262,24 @@ class ReservationSource:
         )
         refusal = self._answer_inside(block, project, count, duration, each)
         return Command(
-            words=f"{who.name} submits i{self._number} in '{block.name}' ({block.phase}): {count} {shape} "
-            f"for {duration} s" + (f" x {array}" if array else ""),
+            words=f"{who.name} submits i{self._number} in '{block.name}' ({block.phase}): {count} "
+            f"{kind.shape} for {duration} s" + (f" x {array}" if array else ""),
             act=lambda engine: engine.submit(who, command),
             refusal=refusal,
             call_id=command.call_id if refusal is None else "",
             makes=(array or 1) if refusal is None else 0,
         )
 
-    def _shape_inside(self, block: Block) -> tuple[str, int]:
-        """A shape that may run inside, and how many of it each machine of the reservation has room for."""
+    def _kind_inside(self, block: Block) -> tuple[Alternative, int]:
+        """What may run inside, and how many of it each machine, or slice, of the reservation has room for."""
         pool = self._fleet().pool(block.pool)
+        own = Alternative(shape=block.shape, topology=block.topology, count=1, duration_s=60)
+        if block.topology:
+            return own, 1
         most = each_of(pool, block.shape)
         served = [s.name for s in pool.shapes if each_of(pool, s.name) <= most]
         shape = self._dice.choice((block.shape, self._dice.choice(served)))
-        return shape, most // each_of(pool, shape)
+        return replace(own, shape=shape), most // each_of(pool, shape)
 
     def _newest(self, block: Block) -> Block:
         """The one that a name means."""
@@ -585,7 +592,8 @@ class ReservationSource:
 
     def _quote_inside(self, block: Block) -> Command:
         block = self._newest(block)
-        demand = Demand(alternatives=(Alternative(shape=block.shape, count=1, duration_s=UNTIL_END),))
+        one = Alternative(shape=block.shape, topology=block.topology, count=1, duration_s=UNTIL_END)
+        demand = Demand(alternatives=(one,))
         return Command(
             words=f"olga asks for a quote in '{block.name}' ({block.phase})",
             act=lambda e: e.quote(OLGA, block.project, demand, reservation=block.name),

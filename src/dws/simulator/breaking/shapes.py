@@ -7,7 +7,7 @@ the hosts of pods are named after their places, and a slice must be a whole bloc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +50,21 @@ def each_of(pool: Pool, shape: str) -> int:
     return next(s.accelerators for s in pool.shapes if s.name == shape)
 
 
+def slots_each(pool: Pool, shape: str, topology: str) -> int:
+    """Slots of hosts that each of what a reservation counts has: a machine, or a slice."""
+    if not topology:
+        return each_of(pool, shape)
+    return chips_of(topology) * pool.host_units // pool.shape.accelerators
+
+
+def chips_of(topology: str) -> int:
+    """Chips of a slice with these sides."""
+    chips = 1
+    for side in topology.split("x"):
+        chips *= int(side)
+    return chips
+
+
 def machines(wanted: Alternative, pool: Pool, held: str = "") -> Machines | None:
     """What it comes to there, None when the pool has nothing of the kind. Inside a reservation of the shape
     `held` no machine is larger than that."""
@@ -89,10 +104,7 @@ def _chips(wanted: Alternative, pool: Pool) -> int:
         return 0
     if not wanted.topology:
         return wanted.count
-    chips = 1
-    for side in wanted.topology.split("x"):
-        chips *= int(side)
-    return chips
+    return chips_of(wanted.topology)
 
 
 def _of_slices(wanted: Alternative, pool: Pool, chips: int) -> Machines | None:
@@ -189,6 +201,19 @@ def are_as_asked(name: str, ask: Machines, pool: Pool, given: Sequence[tuple[Spo
     size = ask.count // ask.slices if ask.slices else ask.count
     for first in range(0, ask.count if ask.slices else 0, size):
         _is_whole_slice(name, ask, pool, given[first : first + size])
+
+
+def whole_slices(pool: Pool, topology: str, spots: Collection[Spot]) -> int:
+    """How many slices of a topology stand wholly on such slots of hosts."""
+    chips, per_host = chips_of(topology), pool.shape.accelerators
+    taken = Counter(host for host, _ in spots)
+    if chips <= per_host:
+        return sum(slots * per_host // pool.host_units // chips for slots in taken.values())
+    hosts = (host for host, slots in taken.items() if slots == pool.host_units)
+    blocks = Counter(_block(_place(pool.hosts[h]), chips) for h in hosts)
+    size = min(chips, CUBE) if len(_place(pool.hosts[0])) == 5 else chips
+    pods = Counter(block[0] for block, found in blocks.items() if found * per_host == size)
+    return sum(found // (chips // size) for found in pods.values())
 
 
 def _is_whole_slice(name: str, ask: Machines, pool: Pool, own: Sequence[tuple[Spot, ...]]) -> None:
