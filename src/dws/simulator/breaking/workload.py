@@ -186,7 +186,9 @@ class CommandSource:
         return command if command.reads else replace(command, call_id=call_id)
 
     def _release(self, now: int) -> Command:
-        told = self._some([t for t in self._auditor.requests.values() if not t.deleted])
+        those = [t for t in self._auditor.requests.values() if not t.deleted]
+        gangs = [t for t in those if t.phase == "ACTIVE" and t.held is not None and len(t.held.places) > 1]
+        told = self._some(gangs if gangs and self._dice.random() < 0.5 else those)
         if told is None:
             return self._look(now)
         held, rank = told.held, self._dice.choice((None, 0, 1))
