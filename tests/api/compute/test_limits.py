@@ -11,6 +11,8 @@ import pytest
 
 from dws.model.time import DAY, HOUR, MINUTE
 from dws.planner.options import PRESETS
+from tests.api.compute.test_future_reservations import ALL as BLOCKS
+from tests.api.compute.test_future_reservations import announced, message, window
 from tests.api.compute.test_instances import FLEX as FLEX_VM
 from tests.api.compute.test_instances import insert
 from tests.api.compute.test_resize_requests import FLEX, REGION, TEMPLATES, ZONE, ask, get, make_group
@@ -123,3 +125,31 @@ def test_how_many_resize_requests_may_be_open(tmp_path: Path) -> None:
         assert [r["name"] for r in get(served, f"{group}/resizeRequests")["items"]] == ["r1"]
         assert served.owner.post(f"{group}/resizeRequests/r1/cancel").is_success
         assert ask(served, group, "r3").is_success
+
+
+@pytest.mark.parametrize(
+    ("ruled", "start", "length", "field"),
+    [
+        ("google", 87 * HOUR, DAY, ""),
+        ("google", 60 * DAY, 90 * DAY, ""),
+        ("google", 87 * HOUR - 1, DAY, "startTime"),
+        ("google", 60 * DAY + 1, DAY, "startTime"),
+        ("google", 10 * DAY, DAY - 1, "endTime"),
+        ("google", 10 * DAY, 90 * DAY + 1, "endTime"),
+        ("seed", 0, 7 * DAY, ""),
+        ("seed", 56 * DAY, 14 * DAY, ""),
+        ("seed", 56 * DAY + 1, 14 * DAY, "startTime"),
+        ("seed", DAY, 10 * DAY, "endTime"),
+        ("default", 0, MINUTE, ""),
+        ("default", DAY, 90 * DAY + 1, "endTime"),
+    ],
+    indirect=["ruled"],
+)
+def test_when_and_how_long_a_block_may_be(ruled: Served, start: int, length: int, field: str) -> None:
+    """A block would be booked that the owner does not give, or refused that was announced."""
+    body = announced(reservationMode="CALENDAR", planningStatus="SUBMITTED", timeWindow=window(start, length))
+    told = ruled.owner.post(BLOCKS, json=body)
+    assert told.is_success is not bool(field), told.text
+    if field:
+        assert f"resource.timeWindow.{field}" in message(told, 400, "invalid")
+        assert ruled.owner.get(BLOCKS).json()["items"] == []
