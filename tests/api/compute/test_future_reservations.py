@@ -8,6 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from dws.api.compute_v1 import future_reservations
+from dws.engine.ports import DocumentQuery
 from dws.model.time import DAY, HOUR
 from dws.planner.options import PRESETS
 from dws.wire.timefmt import format_instant
@@ -102,6 +104,8 @@ def test_the_record_is_forgotten_when_the_policy_says_so(fresh: Served) -> None:
     fresh.advance("3d")
     assert fresh.owner.get(f"{ALL}/block").status_code == 404
     assert fresh.owner.get(ALL).json()["items"] == []
+    with fresh.engine.reading() as reader:
+        assert reader.documents(DocumentQuery(kind=future_reservations.KIND, project="research")) == []
     again = made(fresh, announced(timeWindow=window(start=50 * DAY)))
     assert again["status"]["procurementStatus"] == "APPROVED"
 
