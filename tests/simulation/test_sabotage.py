@@ -21,6 +21,7 @@ from dws.engine.ports import Delivery, DeliveryState
 from dws.engine.write import Write
 from dws.model import events as ev
 from dws.model.booking import Stage
+from dws.model.demand import Demand
 from dws.model.errors import DwsError
 from dws.model.evolve import evolve
 from dws.model.request import CapacityRequest, EndReason
@@ -390,3 +391,9 @@ def test_a_seed_tells_the_same_story_every_time(seed: int) -> None:
     assert "\n".join(first.story).encode() == "\n".join(second.story).encode()
     assert first.counts == second.counts and len(first.story) > 100
     assert breaking.run(seed + 1, steps=50).story != first.story
+
+
+def test_a_run_that_goes_on_past_its_instant_is_noticed(monkeypatch: Patch) -> None:
+    """An instance that was to end at eleven could run on, into what is promised to others."""
+    monkeypatch.setattr(Demand, "ends_at", lambda demand, now, duration_s: now + duration_s)
+    caught("not a duration after its delivery")

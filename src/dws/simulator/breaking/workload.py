@@ -37,6 +37,9 @@ from dws.simulator.breaking.reservers import ReservationSource
 from dws.simulator.breaking.shapes import could_hold
 from dws.simulator.breaking.sizes import larger, smaller
 
+ENDS_EVERY = 5
+"""One request of so many ends at an instant: as far ahead as it is long, so any delay makes it shorter."""
+
 
 class CommandSource:
     """Draws commands. `auditor` tells what requests there are, `fleet` the present fleet, `bookings` what is
@@ -113,10 +116,14 @@ class CommandSource:
     def _demand(self, now: int) -> Demand:
         dice = self._dice
         not_before = dice.choice((0, 0, 0, now + 300, now + 3_600))
+        alternatives = tuple(alternative(dice, self._fleet()) for _ in range(dice.choice((1, 1, 1, 2, 3))))
+        longest = max(one.duration_s for one in alternatives)
+        ends = self._number % ENDS_EVERY == 0  # without a throw, so that the others stay as they are
         return Demand(
-            alternatives=tuple(alternative(dice, self._fleet()) for _ in range(dice.choice((1, 1, 1, 2, 3)))),
+            alternatives=alternatives,
             not_before=not_before,
             not_after=dice.choice((FOREVER, FOREVER, max(now, not_before) + 900)),
+            end_by=max(now, not_before) + longest if ends and longest else 0,
         )
 
     # --- changing one's mind ------------------------------------------------------------------
