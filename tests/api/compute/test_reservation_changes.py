@@ -508,6 +508,27 @@ def test_tpus_are_reserved_by_their_chips(others: Served) -> None:
     assert make(others, more).status_code == 200
 
 
+def test_a_machine_runs_in_reserved_chips(others: Served) -> None:
+    """Who reserved chips could not use them; or a GPU machine would wait for them for ever."""
+    assert make(others, chips(8)).status_code == 200
+    others.advance("1m")
+    for name, machine, code in (("tpu", "ct5lp-hightpu-4t", 200), ("gpu", "a3-highgpu-8g", 400)):
+        body = {
+            "name": name,
+            "machineType": machine,
+            "reservationAffinity": {
+                "consumeReservationType": "SPECIFIC_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",
+                "values": ["tpus"],
+            },
+        }
+        done = others.owner.post(ALL.replace("reservations", "instances"), json=body)
+        assert done.status_code == code, done.text
+    others.advance("1m")
+    told = seen(others, "tpus", "v1")["aggregateReservation"]
+    assert told["inUseResources"] == [{"accelerator": {"acceleratorCount": 4}}]
+
+
 def test_parts_of_shared_hosts_are_reserved(others: Served) -> None:
     """A whole host would have to be held for one accelerator."""
     there = ALL.replace("us-central1-a", "us-east5-a")
