@@ -94,6 +94,7 @@ class Dispatcher:
             call_id=call_id,
             base_url=f"{scope['scheme']}://{headers.get(b'host', b'').decode('latin-1')}",
             last_event_id=headers.get(b"last-event-id", b"").decode("latin-1"),
+            client=headers.get(b"user-agent", b"").decode("latin-1"),
         )
         if method.streams:
             await _stream(method.handler(call), send, head_only=verb == "HEAD")

@@ -42,7 +42,8 @@ class Call(Generic[B, Q]):
     """One call, decoded: who asks, the path's values, the query, the body.
 
     `call_id` makes it idempotent, empty when the caller gave none. `base_url` is this server as the
-    caller addressed it. `last_event_id` is where a broken event stream is to be taken up.
+    caller addressed it. `last_event_id` is where a broken event stream is to be taken up. `client` is the
+    program that calls, in its own words.
     """
 
     context: Context
@@ -53,6 +54,7 @@ class Call(Generic[B, Q]):
     call_id: str = ""
     base_url: str = ""
     last_event_id: str = ""
+    client: str = ""
 
     @property
     def engine(self) -> Engine:

@@ -16,6 +16,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dws.api.compute_v1.schemas import spoken
 from dws.api.dispatch import TRACE, Trace
 from tests.conformance.compute.schema import document, faults
 
@@ -63,7 +64,8 @@ class Checked:
         if status:
             said = f"{scope['method']} {scope['path']} -> {status}"
             test = os.environ.get("PYTEST_CURRENT_TEST", "between tests")
-            found = wrong(asked[1], trace.method_id, status, bytes(body))
+            client = dict(scope["headers"]).get(b"user-agent", b"").decode("latin-1")
+            found = wrong(spoken(asked[1], client), trace.method_id, status, bytes(body))
             self.faults += [f"{said}: {fault} (in {test})" for fault in found]
 
 

@@ -25,12 +25,22 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def gcloud(served: Served, tmp_path: Path) -> Gcloud:
     """Runs `gcloud … --format=json` with a configuration of its own and no way to another server."""
+    return gcloud_to(f"{served.address}/", tmp_path)
+
+
+@pytest.fixture
+def gcloud_v1(served: Served, tmp_path: Path) -> Gcloud:
+    """`gcloud` with the other form of the endpoint, which sends all its tracks to `/compute/v1/`."""
+    return gcloud_to(f"{served.address}/compute/v1/", tmp_path)
+
+
+def gcloud_to(endpoint: str, tmp_path: Path) -> Gcloud:
     nowhere = "http://127.0.0.1:9/"
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
         "CLOUDSDK_CONFIG": str(tmp_path / "gcloud"),
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": f"{served.address}/",
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": endpoint,
         "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
         "CLOUDSDK_CORE_PROJECT": "research",
         "CLOUDSDK_CORE_DISABLE_PROMPTS": "true",
@@ -61,5 +71,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Each call of the real gcloud starts a Python of its own and may take its 110 s: a test of several may take longer
     than others on a busy machine."""
     for item in items:
-        if "gcloud" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
+        if {"gcloud", "gcloud_v1"} & set(getattr(item, "fixturenames", ())) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(600))

@@ -131,3 +131,16 @@ def test_gcloud_books_chips(served: Served, gcloud: Gcloud) -> None:
     assert seen["deploymentType"] == "FLEXIBLE"
     kept = served.owner.get(f"{RESERVATIONS}/chips").json()
     assert kept["aggregateReservation"]["reservedResources"] == [{"accelerator": {"acceleratorCount": 16}}]
+
+
+@pytest.mark.parametrize("track", ["beta", "alpha"])
+def test_an_endpoint_that_names_v1_serves_every_track(served: Served, gcloud_v1: Gcloud, track: str) -> None:
+    """Whoever gave the endpoint in its longer form could share no block: v1 does not know how gcloud says it."""
+    fr, shared = commands(track), ("--share-setting=projects", "--share-with=partner")
+    gcloud_v1(*fr, "create", track, ZONE, *MACHINES, *WINDOW, *shared, AUTO)
+    seen = gcloud_v1(*fr, "describe", track, ZONE)
+    assert seen["shareSettings"]["projectMap"] == {"partner": {"projectId": "partner"}}
+    assert seen["planningStatus"] == "SUBMITTED"
+    assert "/compute/v1/" in seen["selfLink"]
+    gcloud_v1(*fr, "cancel", track, ZONE, plain=True)
+    gcloud_v1(*fr, "delete", track, ZONE, plain=True)

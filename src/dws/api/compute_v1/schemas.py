@@ -13,6 +13,7 @@ to it. After it stand the versions that know the field, where not all do.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -43,6 +44,7 @@ Cut = Callable[[Any], Any]
 """Gives a value without what a version does not know, `_GONE` when nothing is left of it."""
 
 _GONE: Final = object()
+_TRACK: Final = re.compile(r"\bcommand/gcloud\.(alpha|beta)\.")
 _TYPES: Final[dict[str, Kind]] = {
     "string": text,
     "boolean": boolean,
@@ -67,7 +69,7 @@ def guarded(method: Method) -> Method:
     response, handler = entry[1], method.handler
 
     def handle(call: Call[Any, Any]) -> Any:
-        version = call.path["version"]
+        version = spoken(call.path["version"], call.client)
         if version not in versions:
             raise NoSuchPath(f"version {version} has no method {method.id}; {' and '.join(versions)} have")
         if method.request is not None:
@@ -78,6 +80,13 @@ def guarded(method: Method) -> Method:
         return shown(response, version, answer) if response in _varied(version) else answer
 
     return replace(method, handler=handle)
+
+
+def spoken(version: str, client: str) -> str:
+    """The version that a call to `version` is made in. gcloud, given an endpoint that ends in `/compute/v1/`,
+    sends its alpha and beta commands there too, each as it was: it says which in the name of its `client`."""
+    track = _TRACK.search(client) if version == "v1" else None
+    return track[1] if track else version
 
 
 def _says(call: Call[Any, Any]) -> bool:
