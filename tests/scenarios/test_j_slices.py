@@ -142,6 +142,27 @@ def test_j03_a_quote_counts_slices_machines_and_chips(dws: Door) -> None:
     assert (line["seconds"], line["acceleratorS"], line["cost"]) == (64 * 3600, 256 * 3600, "537.60")
 
 
+def test_j03_a_quote_of_a_slice_that_no_pod_serves_says_so_and_offers_slices(dws: Door) -> None:
+    """One 4x8 of v6e would be quoted as one accelerator of no machine, with single GPUs in its place."""
+    told = dws.json("quote --tpu v6e --topology 8x8 --for 1h")
+    assert "no pod of this fleet serves 'v6e' 8x8" in told["reason"]["text"].format(**told["reason"]["facts"])
+    asked = told["asked"]
+    assert (asked["start"], asked["topology"], asked["slices"], asked["accelerators"]) == ("", "8x8", 1, 64)
+    assert {(o["kind"], o["machine"], o["topology"], o["accelerators"]) for o in told["options"]} == {
+        ("other-type", "ct5lp-hightpu-4t", "8x8", 64),
+        ("other-type", "ct5p-hightpu-4t", "4x4x4", 64),
+    }
+    shown = dws("quote --tpu v5p --topology 12x12x12 --for 1h").stdout
+    assert "1 x 12x12x12 (1728 chips)" in shown and "whole cubes up to 4x8x8" in shown
+
+
+def test_j03_a_number_of_chips_that_several_slices_have_is_asked_back_by_a_quote(dws: Door) -> None:
+    """The quote would say that it never starts, where asking for it says which slices there are."""
+    for verb in ("quote", "submit"):
+        told = dws(f"{verb} --accelerators v5p:256 --for 1h", fails=2).stderr
+        assert "256 chips of v5p may be 4x8x8, 4x4x16; say which" in told
+
+
 def test_j03_what_would_start_sooner_is_a_slice_too(dws: Door) -> None:
     """Who waits for a slice would be offered chips that are none."""
     dws("submit --tpu v5e --topology 4x4 --for 9h --name small")

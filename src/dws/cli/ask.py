@@ -239,6 +239,10 @@ def _row(session: Session, option: QuoteOption, now: int) -> list[str]:
 def machines_of(option: QuoteOption) -> str:
     """How many of which machines, with their accelerators; of slices which and how many first."""
     machines = f"{option.count} x {option.machine}"
+    if not option.machine:  # no pool is or serves what was asked for
+        if option.slices:
+            return f"{option.slices} x {option.topology} ({option.accelerators} chips)"
+        return f"{option.accelerators} accelerators"
     if option.slices:
         return f"{option.slices} x {option.topology} ({machines}, {option.accelerators} chips)"
     return f"{machines} ({option.accelerators} accelerators)" if option.accelerators else machines

@@ -132,7 +132,7 @@ def _bounds(alternative: Alternative, options: PolicyOptions, where: str) -> Non
 
 def _known(alternative: Alternative, fleet: Fleet, where: str) -> list[Pool]:
     """The pools that are of the kind and in the place asked for; at least one."""
-    _refuse_illegal_slice(alternative, fleet, where)
+    refuse_illegal_slice(alternative, fleet, where)
     zones, regions = {z.name for z in fleet.zones}, {z.region for z in fleet.zones}
     for location in alternative.locations:
         if location not in zones | regions:
@@ -198,9 +198,9 @@ def _closeness(alternative: Alternative, pools: list[Pool], where: str) -> None:
     )
 
 
-def _refuse_illegal_slice(alternative: Alternative, fleet: Fleet, where: str) -> None:
-    """A topology, a name or a number of chips that no slice has, with those that are there. Of hosts that
-    are no pod any number may be asked for."""
+def refuse_illegal_slice(alternative: Alternative, fleet: Fleet, where: str = "") -> None:
+    """Raises InvalidArgument for a topology, a name or a number of chips that no slice has, or several, with
+    those that are there. Of hosts that are no pod any number may be asked for."""
     if not slices.names_slice(alternative) and not any(p.topology for p in fleet.pools):
         return
     try:

@@ -9,11 +9,12 @@ from dataclasses import replace
 from dws.model import tpu
 from dws.model.booking import Booking
 from dws.model.demand import Alternative, Demand
+from dws.model.errors import InvalidArgument
 from dws.model.names import RequestId
 from dws.model.piece import UNIT, Piece
 from dws.model.request import CapacityRequest, RequestState
 from dws.model.topology import Pool
-from dws.planner import slices
+from dws.planner import admission, slices
 from dws.planner.backfill import Pass
 from dws.planner.explain import walk
 from dws.planner.options import PolicyOptions
@@ -34,7 +35,12 @@ def quote(
     project: str,
     priority: int,
 ) -> Quote:
-    """When it would start, until when, for how much; and what would start sooner or cost less."""
+    """When it would start, until when, for how much; and what would start sooner or cost less.
+
+    Raises InvalidArgument for a slice that is none, or may be several: there is nothing to tell of it.
+    """
+    for alternative in demand.alternatives:
+        admission.refuse_illegal_slice(alternative, snapshot.fleet)
     newcomer = CapacityRequest(
         id=NEWCOMER,
         name="quote",
@@ -46,6 +52,7 @@ def quote(
         priority=priority,
     )
     told, promised = _expect(snapshot, options, now, newcomer)
+    told = replace(told, reason=_why_unknown(snapshot, options, now, demand) or told.reason)
     asked = _option("asked", snapshot, newcomer, told)
     better = []
     for kind, other in _others(snapshot, demand):
@@ -76,10 +83,23 @@ def _expect(
     return told, promise.span.start if promise is not None else None
 
 
+def _why_unknown(snapshot: FleetSnapshot, options: PolicyOptions, now: int, demand: Demand) -> Reason | None:
+    """Of what no pool is or serves, the words that would refuse it: they say what there is instead."""
+    if candidates(demand, snapshot.fleet):
+        return None
+    try:
+        admission.check(demand, snapshot.fleet, options, now)
+    except InvalidArgument as error:
+        why = error.message.removeprefix(f"{error.field}: ")
+        return Reason(code="NEVER_FITS", text="{why}", facts={"why": why})
+    return None
+
+
 def _others(snapshot: FleetSnapshot, demand: Demand) -> Iterator[tuple[str, Alternative]]:
     """Variations of what is preferred: shorter, smaller, elsewhere, another type."""
     first = demand.alternatives[0]
-    is_slice = any(c.topology for c in candidates(Demand(alternatives=(first,)), snapshot.fleet))
+    found = candidates(Demand(alternatives=(first,)), snapshot.fleet)
+    is_slice = any(c.topology for c in found) or (not found and slices.wanted(first) is not None)
     for part in (2, 4):
         if first.duration_s >= 2 * part:
             yield "shorter", replace(first, duration_s=first.duration_s // part)
@@ -101,16 +121,18 @@ def _other_types(snapshot: FleetSnapshot, first: Alternative) -> Iterator[tuple[
     mine = {c.pool.shape_named(c.shape) for c in found}
     per_host = next((s.accelerators for s in mine), 0)
     wanted = first.count * per_host if first.shape else first.count
-    if not wanted:
+    unserved = None if found else slices.wanted(first)
+    topology = unserved[1] if unserved is not None else next((c.topology for c in found), None)
+    if not wanted and topology is None:
         return
-    is_tpu = any(tpu.generation_of(s.accelerator) for s in mine)  # a program for GPUs does not run on TPUs
+    own = {s.accelerator for s in mine} | ({unserved[0].accelerator} if unserved is not None else set())
+    is_tpu = any(tpu.generation_of(accelerator) for accelerator in own)  # programs for GPUs don't run on TPUs
     kinds = {
         p.shape.accelerator
         for p in snapshot.fleet.pools_in(first.locations)
         if p.shape.accelerator and bool(tpu.generation_of(p.shape.accelerator)) == is_tpu
     }
-    topology = next((c.topology for c in found), None)
-    for kind in sorted(kinds - {s.accelerator for s in mine}):
+    for kind in sorted(kinds - own):
         within = first.within
         if topology is not None:
             yield from (("other-type", a) for a in slices.of_other_kind(first, topology, kind))
@@ -118,9 +140,7 @@ def _other_types(snapshot: FleetSnapshot, first: Alternative) -> Iterator[tuple[
         yield "other-type", replace(first, shape="", accelerator=kind, count=wanted, within=within)
 
 
-def _option(
-    kind: str, snapshot: FleetSnapshot, request: CapacityRequest, told: Forecast
-) -> QuoteOption:
+def _option(kind: str, snapshot: FleetSnapshot, request: CapacityRequest, told: Forecast) -> QuoteOption:
     candidate = _candidate_of(snapshot, request, told)
     placement = told.placement
     start = placement.start if placement else None
@@ -129,11 +149,16 @@ def _option(
         duration_s = candidate.duration_s
     first = request.demand.alternatives[0]
     if candidate is None:
+        unserved = slices.wanted(first)
+        number = slices.number(first) if unserved is not None else 0
+        chips = number * unserved[1].chips if unserved is not None else first.count
         return QuoteOption(
             kind=kind,
             shape=first.shape,
             count=first.count,
-            accelerators=0 if first.shape else first.count,
+            accelerators=0 if first.shape and unserved is None else chips,
+            topology="" if unserved is None else str(unserved[1]),
+            slices=number,
             duration_s=first.duration_s,
             zone="",
             pool="",
@@ -161,16 +186,12 @@ def _option(
     )
 
 
-def _candidate_of(
-    snapshot: FleetSnapshot, request: CapacityRequest, told: Forecast
-) -> Candidate | None:
+def _candidate_of(snapshot: FleetSnapshot, request: CapacityRequest, told: Forecast) -> Candidate | None:
     every = candidates(request.demand, snapshot.fleet)
     if told.placement is None:
         return next(iter(every), None)
     return next(
-        c
-        for c in every
-        if (c.alternative, c.pool.name) == (told.placement.alternative, told.placement.pool)
+        c for c in every if (c.alternative, c.pool.name) == (told.placement.alternative, told.placement.pool)
     )
 
 
@@ -235,9 +256,7 @@ def extension(
     return Extension(asked_s=by_s, longest_s=longest, reason=reason)
 
 
-def _longest_run(
-    snapshot: FleetSnapshot, options: PolicyOptions, now: int, request: CapacityRequest
-) -> int:
+def _longest_run(snapshot: FleetSnapshot, options: PolicyOptions, now: int, request: CapacityRequest) -> int:
     """For how long a running request may run from its delivery on: as long as any, as what runs in its
     reservation, or as its owner may have to wait for hosts that are only lent."""
     grant = request.grant
