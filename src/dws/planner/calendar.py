@@ -422,6 +422,7 @@ class PoolCalendar:
             own,
             held,
             self._inner_of(piece),
+            self.pool.has_host_cells,
             piece.span,
             piece.size,
             piece.together,
@@ -587,6 +588,7 @@ class PoolCalendar:
                 own,
                 self.nothing_held(),
                 self._inner_of(piece),
+                self.pool.has_host_cells,
                 *kind,
                 count,
             ).tolist()

@@ -323,6 +323,7 @@ def pick(
     cells: Ints,
     held: Ints,
     inner: Ints,
+    are_hosts: bool,
     span: int,
     size: int,
     together: int,
@@ -330,17 +331,17 @@ def pick(
     count: int,
 ) -> Ints:
     """How many units to take from each of `cells` for `count` pieces over [start, end), as `choose` does for
-    whole units, `choose_pieces` for others, and `choose_by_domain` for what stands together or apart;
-    `held[c]` units of cell c do not count."""
+    hosts of blocks, `choose_pieces` where each cell is a host or a piece more than a unit, and
+    `choose_by_domain` for what stands together or apart; `held[c]` units of cell c do not count."""
     least = np.empty(cells.size, dtype=np.int64)
     window_min(times, free, rows, start, end, cells, least)
     for i in range(cells.size):
         least[i] -= held[cells[i]]
     if together > 1 or at_most > 0:
         return choose_by_domain(least, cells, inner, span, size, together, at_most, count)
-    if span == 1 and size == 1:
-        return choose(least, count)
-    return choose_pieces(least, span, size, count)
+    if are_hosts or span > 1 or size > 1:
+        return choose_pieces(least, span, size, count)
+    return choose(least, count)
 
 
 def warming() -> Iterator[None]:
@@ -353,7 +354,7 @@ def warming() -> Iterator[None]:
     yield
     earliest(times, free, rows, np.array([0, 2]), np.array([0, 1]), ints, ints, 1, 1, 1, 0, 1, 5, 0, 100)
     yield
-    pick(times, free, rows, 0, 5, np.array([0, 1]), ints, ints, 1, 1, 1, 0, 1)
+    pick(times, free, rows, 0, 5, np.array([0, 1]), ints, ints, False, 1, 1, 1, 0, 1)
 
 
 def warm() -> None:

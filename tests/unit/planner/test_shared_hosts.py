@@ -66,6 +66,14 @@ def test_two_small_ones_share_a_host() -> None:
     assert set(got[1]) == set(got[2]) and len(got[1]) == 2
 
 
+@pytest.mark.parametrize(("gpus", "count"), [(1, 6), (1, 3), (2, 2)])
+def test_several_small_ones_go_where_some_run_already(gpus: int, count: int) -> None:
+    """Six single GPUs would all be put on a free host, beside two that have three left each."""
+    five = {cell: tuple(range(8 * cell, 8 * cell + 5)) for cell in (1, 3)}
+    seen = build(FLEET, bookings=[a_booking(9, five, end=NOW + 9 * H)], queue=[of_shape(1, gpus, count=count)])
+    assert set(hosts_of(seen)[1]) <= {1, 3}
+
+
 def test_free_gpus_of_different_hosts_do_not_add_up() -> None:
     """A 4-GPU machine could be promised from two GPUs here and two there, which no machine can be."""
     six = {cell: tuple(range(8 * cell, 8 * cell + 6)) for cell in range(4)}

@@ -16,7 +16,7 @@ from dws.planner.backfill import plan
 from dws.planner.options import PolicyOptions
 from dws.planner.plan import Start
 from dws.planner.snapshot import build
-from tests.build import NOW, H, a_request
+from tests.build import NOW, H, a_booking, a_request
 
 TEXT = """
 [[zones]]
@@ -88,6 +88,20 @@ def test_a_slice_is_so_many_hosts(accelerator: str, count: int, topology: str, h
 def test_a_slice_of_two_cubes_lies_in_one_pod() -> None:
     """Cubes of different pods, which no optical switch joins, are handed out as one slice."""
     assert len({host[:5] for host in hosts_of("v5p", 1, "4x4x8")}) == 1
+
+
+def test_one_host_of_a_pod_comes_from_a_cube_that_is_in_use() -> None:
+    """The smallest slice would break a whole cube, beside one that is broken already."""
+    fleet = the_fleet()
+    pool = fleet.pool("v5p")
+    seen = build(
+        fleet,
+        bookings=[a_booking(9, {16: (16,)}, pool="v5p", end=NOW + 9 * H)],
+        queue=[a_request(1, Alternative(accelerator="v5p", count=1, topology="2x2x1", duration_s=H))],
+    )
+    (start,) = (d for d in plan(seen, PolicyOptions(), NOW).decisions if isinstance(d, Start))
+    (unit,) = (u for p in start.placement.parts for u in p.units)
+    assert pool.hosts[unit].startswith("v5p-1-c002")
 
 
 def test_a_4x4_is_a_square() -> None:
