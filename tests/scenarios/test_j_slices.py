@@ -163,6 +163,20 @@ def test_j03_a_number_of_chips_that_several_slices_have_is_asked_back_by_a_quote
         assert "256 chips of v5p may be 4x8x8, 4x4x16; say which" in told
 
 
+def test_a_slice_that_waits_for_maintenance_to_be_over_says_so(dws: Door) -> None:
+    """It would be told that others are promised what nobody else wants."""
+    dws("fleet maintenance plan fans v5e-1-r00-c00 --start 2027-01-11T11:00:00Z --for 4h --yes")
+    dws("submit --tpu v5e --topology 8x8 --for 4h --name whole")
+    assert re.search("or run into maintenance from .*11:00.*; fits from .*15:00", dws("queue").stdout)
+
+
+def test_the_hosts_of_a_slice_in_the_way_are_told_in_short(dws: Door) -> None:
+    """A slice of dozens of hosts would make a table that no terminal is wide enough for."""
+    dws("submit --tpu v5e --topology 4x8 --for 4h --name half")
+    shown = dws("fleet defrag --plan --tpu v5e --topology 8x8").stdout
+    assert "v5e-1-r00-c00, v5e-1-r00-c02, v5e-1-r02-c00, v5e-1-r02-c02 and 4 more" in shown
+
+
 def test_j03_what_would_start_sooner_is_a_slice_too(dws: Door) -> None:
     """Who waits for a slice would be offered chips that are none."""
     dws("submit --tpu v5e --topology 4x4 --for 9h --name small")

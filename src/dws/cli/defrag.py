@@ -13,6 +13,8 @@ from dws.cli.session import Session, with_session
 if TYPE_CHECKING:
     from dws.wire.native_v1 import DefragAnswer, DefragRoom
 
+HOSTS_SHOWN = 4
+
 
 @click.command()
 @with_session
@@ -56,7 +58,7 @@ def _room(session: Session, room: DefragRoom) -> str:
         [
             f"{each.project}/{each.request}",
             str(each.accelerators),
-            ", ".join(each.hosts),
+            _hosts(each.hosts),
             zones.short_time(zones.instant_of(each.until) or 0, session.zone, now=now),
             "move it" if each.fits_elsewhere else "end it",
         ]
@@ -66,3 +68,9 @@ def _room(session: Session, room: DefragRoom) -> str:
     title = f"{where}: in the way, {hours:,.1f} accelerator-hours in all"
     drawn = table(["REQUEST", "ACCELERATORS", "HOSTS", "UNTIL", "TO MAKE ROOM"], rows, right=["ACCELERATORS"])
     return f"{title}\n{drawn}"
+
+
+def _hosts(names: list[str]) -> str:
+    """The first hosts and how many more: a slice has dozens, and -o json tells them all."""
+    more = len(names) - HOSTS_SHOWN
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:HOSTS_SHOWN])} and {more} more"

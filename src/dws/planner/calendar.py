@@ -335,12 +335,12 @@ class PoolCalendar:
     ) -> tuple[int, tuple[Part, ...]] | None:
         """What was found by number, if there are units enough that no maintenance begins on meanwhile."""
         start = found[0]
-        if not self._begins(start, start + length_s):
+        if not self.maintenance_begins(start, start + length_s):
             return found
         with self._spared(start, start + length_s):
             return self._earliest_by_number(count, piece, length_s, within, start, start, held)
 
-    def _begins(self, start: int, end: int) -> list[int]:
+    def maintenance_begins(self, start: int, end: int) -> list[int]:
         """When maintenance begins behind `start` and before `end`, in order."""
         begins = {window.span.start for window in self._maintenance.values()}
         return sorted(at for at in begins if start < at < end)
@@ -349,7 +349,7 @@ class PoolCalendar:
     def _spared(self, start: int, end: int) -> Iterator[None]:
         """Meanwhile units on which maintenance begins in a window are out from its start on: one that is free
         until then must not stand for one that is free from then on."""
-        ahead = list(self._free_before(start, end)) if self._begins(start, end) else []
+        ahead = list(self._free_before(start, end)) if self.maintenance_begins(start, end) else []
         self._claim_all(ahead, -1)
         try:
             yield
@@ -549,7 +549,7 @@ class PoolCalendar:
         """Until when, at most `limit`, `count` pieces of `cells` taken at `start` stay free: the same units
         of each cell all the time. `start` itself when there are not as many then."""
         until = start
-        for end in (*self._begins(start, limit), limit):
+        for end in (*self.maintenance_begins(start, limit), limit):
             with self._spared(start, end):
                 found = self._free_until_by_number(cells, count, start, end, piece)
             until = max(until, found)
@@ -625,12 +625,12 @@ class PoolCalendar:
         """The next instant behind `after` at which something changes, None when nothing ever does."""
         row = int(np.searchsorted(self._times[: self._rows], after, side="right"))
         at = int(self._times[row]) if row < self._rows else None
-        begins = self._begins(after, FOREVER)
+        begins = self.maintenance_begins(after, FOREVER)
         return min((t for t in (at, *begins) if t is not None), default=None)
 
     def changes(self) -> set[int]:
         """Every instant at which something changes: the table, or what it stands for."""
-        return {*self._times[: self._rows].tolist(), *self._begins(0, FOREVER)}
+        return {*self._times[: self._rows].tolist(), *self.maintenance_begins(0, FOREVER)}
 
     def rows(self) -> list[tuple[int, tuple[int, ...]]]:
         """The whole table, for comparing."""

@@ -7,6 +7,8 @@ it there. It decides nothing and is never stored.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dws.model.request import CapacityRequest
 from dws.model.time import FOREVER
 from dws.model.topology import HOST_LEVEL
@@ -141,6 +143,20 @@ def _what_is_missing(shadow: Pass, request: CapacityRequest, placement: Placemen
         for c in shadow.usable(request)
         if c.alternative == placement.alternative and c.calendar == placement.calendar
     )
+    reason = _missing_of(shadow, candidate, placement)
+    calendar = shadow.snapshot.calendars[candidate.calendar]
+    begins = calendar.maintenance_begins(shadow.now, shadow.now + candidate.length_s)
+    if reason.code != "BEHIND_OTHERS" or not begins:
+        return reason
+    head, tail = reason.text.split("; fits from ")
+    return replace(
+        reason,
+        text=f"{head}, or run into maintenance from {{maintenance:time}}; fits from {tail}",
+        facts={**reason.facts, "maintenance": begins[0]},
+    )
+
+
+def _missing_of(shadow: Pass, candidate: Candidate, placement: Placement) -> Reason:
     idle = shadow.idle(candidate.calendar, candidate.within, candidate.piece)
     where = _name_of(candidate, idle.group)
     if candidate.is_grouped:
