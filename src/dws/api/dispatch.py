@@ -27,6 +27,7 @@ from dws.api.errors import (
     envelope_for,
     undecodable,
 )
+from dws.api.matching import camel
 from dws.api.method import Call, Method, Registry, Route
 from dws.api.partial import Mask, parse_mask, prune
 from dws.engine import access
@@ -198,6 +199,8 @@ def _query(route: Route, raw: bytes, headers: dict[bytes, bytes]) -> tuple[Any, 
     except ValueError:
         raise InvalidArgument(f"query: more than {QUERY_FIELDS_MAX} parameters", field="query") from None
     for name, value in pairs:
+        if route.method.lenient:
+            name = camel(name)
         if name in route.repeated:
             given.setdefault(name, []).append(value)
             continue

@@ -41,7 +41,7 @@ def why_inside(shadow: Pass, request: CapacityRequest, placement: Placement | No
         return Reason(
             code="RESERVATION_FULL",
             text=f"reservation {{name}} has {{free}} of its {{total}} {unit_noun(pool)} free, and not enough "
-            "for long enough before it ends {end:time}",
+            + ("for as long" if reservation.is_open_ended else "for long enough before it ends {end:time}"),
             facts=facts,
         )
     return Reason(

@@ -368,6 +368,17 @@ def test_a_resize_request_waits_while_its_reservation_is_full(fresh: Served) -> 
     assert (get(fresh, f"{group}/resizeRequests/r1", RR)["state"], in_use(fresh)) == ("SUCCEEDED", 2)
 
 
+def test_a_full_reservation_without_an_end_is_told_of_none(fresh: Served) -> None:
+    """Who asks what is wrong would read of an end, in ten years, that nobody set."""
+    specific = {"count": "1", "instanceProperties": {"machineType": "a3-highgpu-8g"}}
+    body = {"name": "r1", "specificReservation": specific, "specificReservationRequired": True}
+    assert fresh.owner.post(f"{ZONE}/reservations", json=body).status_code == 200
+    insert(fresh, "v1", reservationAffinity=naming())
+    status, message = error(insert(fresh, "v2", reservationAffinity=naming()))
+    assert status == 400
+    assert message.endswith("reservation r1 has 0 of its 1 hosts free, and not enough for as long")
+
+
 def test_e17_a_resize_request_whose_reservation_ends_is_told(fresh: Served) -> None:
     """O-E17: it would be ACCEPTED for ever."""
     reserve(fresh, duration="4h")

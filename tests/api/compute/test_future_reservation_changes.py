@@ -40,6 +40,19 @@ def test_a_draft_reserves_nothing_until_it_is_submitted(fresh: Served) -> None:
     assert "its 'planningStatus' cannot change any more" in said
 
 
+def test_a_change_without_a_mask_leaves_what_it_does_not_say(fresh: Served) -> None:
+    """A draft whose size is changed would lose its machine type; and a mask in snake_case would be no mask."""
+    before = made(fresh, draft())
+    assert patch(fresh, {"specificSkuProperties": {"totalCount": 1}}).status_code == 200
+    sku = before["specificSkuProperties"] | {"totalCount": "1"}
+    assert fresh.owner.get(f"{ALL}/block").json() == before | {"specificSkuProperties": sku}
+    body = {"description": "told", "specificSkuProperties": {"totalCount": 3}}
+    at, mask = ALL.replace("v1", "beta"), {"update_mask": "description"}
+    assert fresh.owner.patch(f"{at}/block", json=body, params=mask).status_code == 200
+    seen = fresh.owner.get(f"{ALL}/block").json()
+    assert (seen["description"], seen["specificSkuProperties"]) == ("told", sku)
+
+
 def test_a_draft_that_does_not_fit_stays_a_draft(fresh: Served) -> None:
     """A refusal would lose what somebody had worked out."""
     made(fresh, announced("first", specificSkuProperties=SKU | {"totalCount": "4"}))

@@ -103,10 +103,25 @@ def test_an_instance_is_made_like_its_template(fresh: Served) -> None:
     where = f"{VMS}?sourceInstanceTemplate=https://host/compute/v1/projects/research/global/instanceTemplates/t"
     assert fresh.owner.post(where, json={"name": "v1", "labels": {"c": "d"}}).status_code == 200
     found = fresh.owner.get(f"{VMS}/v1").json()
-    assert (found["labels"], found["scheduling"]["provisioningModel"]) == ({"c": "d"}, "FLEX_START")
+    assert (found["labels"], found["scheduling"]["provisioningModel"]) == (
+        {"a": "b", "c": "d"},
+        "FLEX_START",
+    )
     missing = fresh.owner.post(f"{where}2", json={"name": "v2"})
     assert missing.status_code == 404
     assert "'projects/research/global/instanceTemplates/t2' was not found" in missing.text
+
+
+def test_what_a_body_says_of_a_template_leaves_the_rest_of_it(fresh: Served) -> None:
+    """Who shortens the run of a template's machine would get one of another model, that never ends."""
+    templates = "/compute/v1/projects/research/global/instanceTemplates"
+    properties = {"machineType": "a3-highgpu-8g", "scheduling": FLEX}
+    fresh.owner.post(templates, json={"name": "t", "properties": properties})
+    body = {"name": "v1", "scheduling": {"maxRunDuration": {"seconds": 600}}}
+    query = {"source_instance_template": "global/instanceTemplates/t"}
+    assert fresh.owner.post(VMS, json=body, params=query).status_code == 200
+    seen = fresh.owner.get(f"{VMS}/v1").json()["scheduling"]
+    assert seen == FLEX | {"maxRunDuration": {"seconds": "600"}}
 
 
 def test_a_deleted_instance_gives_its_machine_back(fresh: Served) -> None:

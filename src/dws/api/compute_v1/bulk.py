@@ -13,7 +13,18 @@ from typing import Any, Final
 
 from dws.api.compute_v1 import affinity, documents, instances, operations, vm
 from dws.api.compute_v1.documents import Body, Called
-from dws.api.compute_v1.forms import Form, anything, int64, invalid, many, named, required, text, words
+from dws.api.compute_v1.forms import (
+    Form,
+    anything,
+    int64,
+    invalid,
+    many,
+    merged,
+    named,
+    required,
+    text,
+    words,
+)
 from dws.api.compute_v1.instance_forms import PROPERTIES
 from dws.api.compute_v1.names import check_resource_name, last
 from dws.engine.ports import DocumentQuery
@@ -151,15 +162,6 @@ def _is_allowed(told: Mapping[str, Any], count: int) -> bool:
     """Whether a location's preference and its bound let it have all of them."""
     most = told.get("constraints", {}).get("maxCount")
     return told.get("preference") != "DENY" and (most is None or count <= int(most))
-
-
-def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """A template's properties with those that are said beside it, object by object; lists are said anew."""
-    found = dict(base)
-    for name, value in patch.items():
-        both = isinstance(value, dict) and isinstance(found.get(name), dict)
-        found[name] = merged(found[name], value) if both else value
-    return found
 
 
 def _numbered(w: Write, call: Called, place: str, pattern: str, count: int) -> list[str]:

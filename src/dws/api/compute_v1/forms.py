@@ -69,8 +69,10 @@ def _whole(value: Any, path: str, most: int) -> int:
         number = None
     if isinstance(value, float) and value.is_integer():
         number = int(value)
-    if number is None or not -most - 1 <= number <= most:
+    if number is None:
         raise invalid(path, value, "A whole number is needed.")
+    if not -most - 1 <= number <= most:
+        raise invalid(path, value, f"It must lie between {-most - 1} and {most}.")
     return number
 
 
@@ -163,6 +165,15 @@ class Form:
     def read(self, body: Any) -> dict[str, Any]:
         """A whole body."""
         return self({} if body is None else body, "")
+
+
+def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """A template's properties with those that are said beside it, object by object; lists are said anew."""
+    found = dict(base)
+    for name, value in patch.items():
+        both = isinstance(value, dict) and isinstance(found.get(name), dict)
+        found[name] = merged(found[name], value) if both else value
+    return found
 
 
 OUTPUT_ONLY: Final = frozenset(

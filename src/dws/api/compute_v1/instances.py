@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dws.api.compute_v1 import affinity, boot, documents, limits, operations, templates, times, vm
 from dws.api.compute_v1.documents import Body, Called
-from dws.api.compute_v1.forms import invalid, required, seconds
+from dws.api.compute_v1.forms import invalid, merged, required, seconds
 from dws.api.compute_v1.instance_forms import INSTANCE
 from dws.api.compute_v1.names import below_project, check_resource_name, last, scope_of
 from dws.api.method import Query
@@ -40,7 +40,7 @@ class InsertQuery(Query):
 def insert(call: Called) -> dict[str, Any]:
     """Make an instance. Its operation runs until the machine is there."""
     scope, place, zone = scope_of(call), documents.where(call), call.path["zone"]
-    properties = made_like(call, call.query.source_instance_template) | INSTANCE.read(call.body)
+    properties = merged(made_like(call, call.query.source_instance_template), INSTANCE.read(call.body))
     name = check_resource_name(properties.pop("name", None))
     path = f"{place}/instances/{name}"
     demand, wait_s = demand_of(call, properties, (zone,))

@@ -7,7 +7,7 @@ them is known here.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dws.api.compute_v1.forms import Form, Named
@@ -20,11 +20,11 @@ _SPELT: Final = {"intanceProperties": "instanceProperties", "guestAccelerator": 
 
 
 def paths(mask: str, form: Form, body: Mapping[str, Any]) -> list[str]:
-    """The paths a mask names, in one spelling; without a mask, everything the body says.
+    """The paths a mask names, in one spelling; without a mask, everything the body says, field by field.
 
     Raises InvalidArgument when that is nothing, or a path is no field that can be changed.
     """
-    found = [_path(each.strip()) for each in mask.split(",") if each.strip()] or sorted(body)
+    found = [_path(each.strip()) for each in mask.split(",") if each.strip()] or sorted(_said(body, form))
     if not found:
         raise _refused(mask, "Name at least one field to change.")
     for path in found:
@@ -37,6 +37,16 @@ def paths(mask: str, form: Form, body: Mapping[str, Any]) -> list[str]:
                 raise _refused(mask, f"There is no field '{path}' that can be changed.")
             kind = kind.fields[name]
     return found
+
+
+def _said(body: Mapping[str, Any], form: Form, above: str = "") -> Iterator[str]:
+    """The paths of the fields a body says: what an object leaves out, it does not mean to clear."""
+    for name, value in body.items():
+        kind = form.fields.get(name)
+        if isinstance(kind, Form):
+            yield from _said(value, kind, f"{above}{name}.")
+        else:
+            yield f"{above}{name}"
 
 
 def _path(path: str) -> str:
