@@ -183,7 +183,9 @@ class _Health(Collector):
             ("dws_domain_time_seconds", "Domain time, since the epoch.", health.now),
         ):
             yield GaugeMetricFamily(name, text, value=value)
-        free = GaugeMetricFamily("dws_free_accelerators", "Accelerators free now.", labels=["pool"])
+        free = GaugeMetricFamily(
+            "dws_free_accelerators", "Accelerators free now; machines in a pool without any.", labels=["pool"]
+        )
         lost = GaugeMetricFamily(
             "dws_fragmentation",
             "The share of a pool's free accelerators that a shape cannot use, from 0 to 1.",
