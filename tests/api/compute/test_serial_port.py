@@ -31,6 +31,15 @@ def machine(tmp_path: Path) -> Iterator[Served]:
     system.start()
     with serving(tmp_path, system) as server:
         yield server
+        wait_for(lambda: not _delete_all(server))
+
+
+def _delete_all(server: Served) -> list[Any]:
+    """Deletes the instances and gives those still there: their programs outlive a server, and would the tests."""
+    left: list[Any] = server.owner.get(f"{LOCAL}/instances").json().get("items", [])
+    for instance in left:
+        server.owner.delete(f"{LOCAL}/instances/{instance['name']}")
+    return left
 
 
 def wait_for(what: Callable[[], Any], seconds: float = 30) -> Any:
