@@ -374,6 +374,10 @@ class Fleet:
         first = self.pool(name).beside or name
         return (self.pool(first), *(p for p in self.pools if p.beside == first))
 
+    def zones_of(self, region: str) -> tuple[str, ...]:
+        """The names of a region's zones, in fleet order."""
+        return tuple(zone.name for zone in self.zones if zone.region == region)
+
     def zone(self, name: str) -> Zone | None:
         """The zone of that name, None when there is none."""
         return next((z for z in self.zones if z.name == name), None)

@@ -145,7 +145,7 @@ def _zones(call: Called, place: str, policy: Mapping[str, Any], count: int) -> t
     if policy.get("targetShape") == "BALANCED":
         why = "Instances that are made together come from one zone; say ANY_SINGLE_ZONE."
         raise invalid("locationPolicy.targetShape", "BALANCED", why)
-    every = [z.name for z in call.engine.declared_fleet(call.who).zones if z.region == inside]
+    every = call.engine.declared_fleet(call.who).zones_of(inside)
     chosen = [last(each.get("zone", "")) for each in policy.get("zones", [])]
     locations = {last(zone): told for zone, told in policy.get("locations", {}).items()}
     for zone in (*chosen, *locations):
@@ -171,20 +171,12 @@ def _numbered(w: Write, call: Called, place: str, pattern: str, count: int) -> l
     head, marks, tail = found.groups()
     taken = re.compile(rf"{re.escape(head)}(\d{{{len(marks)},18}}){re.escape(tail)}")
     query = DocumentQuery(kind=vm.KIND, project=call.project)
-    there = _places(w, place)
+    there = vm.scopes_of_names(w.books.fleet, place)
     numbers = (taken.fullmatch(k.name) for k in documents.every(w.tx, query) if k.scope in there)
     first = max((int(number[1]) for number in numbers if number), default=0) + 1
     names = [f"{head}{number:0{len(marks)}}{tail}" for number in range(first, first + count)]
     check_resource_name(names[-1], "resource.namePattern")
     return names
-
-
-def _places(w: Write, place: str) -> set[str]:
-    """The scopes in which an instance's name could be that of another one in `place`."""
-    where, _, inside = place.partition("/")
-    region = inside if where == "regions" else getattr(w.books.fleet.zone(inside), "region", "")
-    zones = {f"zones/{z.name}" for z in w.books.fleet.zones if z.region == region}
-    return {place, f"regions/{region}"} | (zones if where == "regions" else set())
 
 
 def _possible(w: Write, call: Called, properties: dict[str, Any], demand: Demand, least: int) -> int:

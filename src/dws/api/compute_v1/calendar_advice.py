@@ -91,7 +91,7 @@ def advise(call: Called) -> dict[str, Any]:
     path = f"futureResourcesSpecs.{key}"
     wanted = _wanted(spec.get("targetResources", {}), f"{path}.targetResources")
     seek = _seek(call, spec.get("timeRangeSpec", {}), wanted, f"{path}.timeRangeSpec")
-    zones = [z.name for z in call.engine.declared_fleet(call.who).zones if z.region == last(where)]
+    zones = call.engine.declared_fleet(call.who).zones_of(last(where))
     denied = _denied(spec.get("locationPolicy", {}).get("locations", {}), zones, path)
     found = {zone: _in_zone(call, seek, zone, denied=zone in denied) for zone in zones}
     return {"recommendations": [{"recommendationsPerSpec": {key: _recommendation(found)}}]}
@@ -179,7 +179,7 @@ def _lengths(policy: PolicyOptions, shortest: int, longest: int) -> list[tuple[i
     return f"Reservations last between {length_in_words(least)} and {length_in_words(most)}."
 
 
-def _denied(locations: Mapping[str, Any], zones: list[str], path: str) -> set[str]:
+def _denied(locations: Mapping[str, Any], zones: tuple[str, ...], path: str) -> set[str]:
     """The zones that a location policy excludes. Raises InvalidArgument for one outside the region."""
     for zone in locations:
         if last(zone) not in zones:

@@ -104,7 +104,7 @@ def _asked(call: Called, body: Mapping[str, Any], region: str) -> Asked:
 
 def _zones(call: Called, told: list[dict[str, str]], region: str) -> tuple[str, ...]:
     """The zones that come into question: those named, or all of the region."""
-    every = [z.name for z in call.engine.declared_fleet(call.who).zones if z.region == region]
+    every = call.engine.declared_fleet(call.who).zones_of(region)
     chosen = [last(each.get("zone", "")) for each in told]
     for zone in chosen:
         if zone not in every:

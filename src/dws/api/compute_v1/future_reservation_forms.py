@@ -26,9 +26,9 @@ from dws.api.compute_v1.forms import (
 )
 from dws.api.compute_v1.instance_forms import carried
 from dws.api.compute_v1.names import check_resource_name, last
-from dws.model.errors import InvalidArgument
+from dws.api.compute_v1.times import instant
 from dws.planner.options import PolicyOptions
-from dws.wire.timefmt import format_instant, parse_instant
+from dws.wire.timefmt import format_instant
 
 PREFIX_MAX: Final = 20
 TIME_WINDOW: Final = Form({"startTime": text, "endTime": text, "duration": DURATION})
@@ -133,21 +133,14 @@ def _check_times(body: Mapping[str, Any]) -> None:
     window = body.get("timeWindow", {})
     for field in ("startTime", "endTime"):
         if field in window:
-            _instant(window[field], f"timeWindow.{field}")
+            instant(window[field], f"timeWindow.{field}")
     if "autoCreatedReservationsDeleteTime" in body:
-        _instant(body["autoCreatedReservationsDeleteTime"], "autoCreatedReservationsDeleteTime")
+        instant(body["autoCreatedReservationsDeleteTime"], "autoCreatedReservationsDeleteTime")
         if "autoCreatedReservationsDuration" in body:
             why = "Give autoCreatedReservationsDeleteTime or autoCreatedReservationsDuration."
             raise invalid("autoCreatedReservationsDuration", "", why)
     if is_timed(window):
         window_of(body)
-
-
-def _instant(value: str, path: str) -> int:
-    try:
-        return parse_instant(value)
-    except InvalidArgument as error:
-        raise invalid(path, value, error.message.removeprefix("time: ")) from None
 
 
 def is_timed(window: Mapping[str, Any]) -> bool:
@@ -162,13 +155,13 @@ def window_of(body: Mapping[str, Any]) -> Window:
         raise required("timeWindow.startTime")
     if not is_timed(window):
         raise required("timeWindow.endTime")
-    start = _instant(window["startTime"], "timeWindow.startTime")
+    start = instant(window["startTime"], "timeWindow.startTime")
     length = seconds(window.get("duration"))
     if length is not None and length < 1:
         raise invalid("timeWindow.duration", length, "At least 1 second is needed.")
     end = start + (length or 0)
     if "endTime" in window:
-        end = _instant(window["endTime"], "timeWindow.endTime")
+        end = instant(window["endTime"], "timeWindow.endTime")
         if end <= start:
             why = f"It must lie after the start, {format_instant(start)}."
             raise invalid("timeWindow.endTime", window["endTime"], why)
@@ -185,7 +178,7 @@ def _held_until(body: Mapping[str, Any], start: int, end: int) -> int:
     if told is None and lasting is None:
         return end
     field = "autoCreatedReservationsDeleteTime" if told is not None else "autoCreatedReservationsDuration"
-    until = _instant(told, field) if told is not None else start + (lasting or 0)
+    until = instant(told, field) if told is not None else start + (lasting or 0)
     shown = told if told is not None else lasting
     if until <= start:
         raise invalid(field, shown, f"It must lie after the start, {format_instant(start)}.")

@@ -22,9 +22,9 @@ from dws.api.compute_v1.forms import (
 from dws.api.compute_v1.instance_forms import carried
 from dws.api.compute_v1.names import last
 from dws.api.compute_v1.reserved_machines import Sku
-from dws.model.errors import InvalidArgument
+from dws.api.compute_v1.times import instant
 from dws.model.time import length_in_words
-from dws.wire.timefmt import format_instant, parse_instant
+from dws.wire.timefmt import format_instant
 
 SKU: Final = Sku("specificReservation", "count")
 _FIELDS: Final[dict[str, Kind]] = {
@@ -133,11 +133,7 @@ def end_of(told: Mapping[str, Any], created: int, now: int) -> int | None:
         return created + after
     if "deleteAtTime" not in told:
         return None
-    try:
-        end = parse_instant(told["deleteAtTime"])
-    except InvalidArgument as error:
-        said = error.message.removeprefix("time: ")
-        raise invalid("deleteAtTime", told["deleteAtTime"], said) from None
+    end = instant(told["deleteAtTime"], "deleteAtTime")
     if end <= now:
         raise invalid("deleteAtTime", told["deleteAtTime"], f"It must lie behind now, {format_instant(now)}.")
     return end

@@ -28,6 +28,7 @@ from dws.model.demand import OPEN_ENDED_S, UNTIL_END
 from dws.model.document import UNLESS_DELIVERED, WITH_REQUEST, Document
 from dws.model.errors import AlreadyExists, InvalidArgument
 from dws.model.request import CapacityRequest, Grant, Instance, InstanceState, RequestState
+from dws.model.topology import Fleet
 from dws.wire.timefmt import format_instant
 
 KIND: Final = "compute.instance"
@@ -139,14 +140,21 @@ def find(reader: Reader, project: str, zone: str, region: str, name: str) -> Doc
     return kept
 
 
+def scopes_of_names(fleet: Fleet, place: str) -> tuple[str, ...]:
+    """The scopes whose instances share their names with those of `place`: itself, a zone's region, a region's
+    zones."""
+    where, _, inside = place.partition("/")
+    if where == "regions":
+        return place, *(f"zones/{name}" for name in fleet.zones_of(inside))
+    zone = fleet.zone(inside)
+    return (place,) if zone is None else (place, f"regions/{zone.region}")
+
+
 def check_free(w: Write, project: str, place: str, name: str) -> None:
     """Raises AlreadyExists when an instance has the name where a new one in `place` would be; those that are
     over give it up. In a region that is all of it: the zone is open."""
     where, _, inside = place.partition("/")
-    zones = w.books.fleet.zones
-    others = [f"zones/{z.name}" for z in zones if where == "regions" and z.region == inside]
-    others += [f"regions/{z.region}" for z in zones if where == "zones" and z.name == inside]
-    for scope in (place, *others):
+    for scope in scopes_of_names(w.books.fleet, place):
         kept = w.tx.document_named(KIND, project, scope, name)
         if kept is None:
             continue
