@@ -102,15 +102,18 @@ class Served:
 
 
 def open_world(
-    folder: Path, metrics: EngineMetrics | None = None, policy: PolicyOptions = DEFAULT_POLICY
+    folder: Path,
+    metrics: EngineMetrics | None = None,
+    policy: PolicyOptions = DEFAULT_POLICY,
+    fleet: str = FLEET,
 ) -> System:
-    """The engine over the small fleet, Monday at nine."""
-    fleet = folder / "fleet.toml"
-    fleet.write_text(FLEET)
+    """The engine over a fleet file's text, the small fleet unless said, Monday at nine."""
+    file = folder / "fleet.toml"
+    file.write_text(fleet)
     settings = Settings(
         db="memory:",
         state_dir=folder / "state",
-        fleet=str(fleet),
+        fleet=str(file),
         clock="virtual",
         start=MONDAY_9,
         policy=policy,
@@ -122,12 +125,18 @@ def open_world(
 
 @contextmanager
 def serving(
-    folder: Path, system: System | None = None, /, *, policy: PolicyOptions = DEFAULT_POLICY, **options: Any
+    folder: Path,
+    system: System | None = None,
+    /,
+    *,
+    policy: PolicyOptions = DEFAULT_POLICY,
+    fleet: str = FLEET,
+    **options: Any,
 ) -> Iterator[Served]:
-    """A server on a free port for as long as the block lasts, over `system` or the small fleet under `policy`.
+    """A server on a free port for as long as the block lasts, over `system` or a fleet file's text under `policy`.
     Fails at its end when an answer at the Compute door was not one its clients can read."""
     metrics = EngineMetrics()
-    system = system or open_world(folder, metrics, policy)
+    system = system or open_world(folder, metrics, policy, fleet)
     app = create_app(system, metrics=metrics, **options)
     batches = app.router.default
     batches._app = checked = Checked(batches._app)

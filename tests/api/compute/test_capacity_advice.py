@@ -8,8 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.api import served as small_world
-from tests.api.served import Served, serving
+from tests.api.served import FLEET, Served, serving
 
 HOUR = 3_600
 POD = """
@@ -110,10 +109,9 @@ def test_the_wait_is_told_where_the_version_has_a_field_for_it(fresh: Served, ve
     assert seen["scores"] == {"obtainability": 1.0}
 
 
-def test_machines_of_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machines_of_a_slice(tmp_path: Path) -> None:
     """Four hosts of a TPU pod would be advised that do not make the slice."""
-    monkeypatch.setattr(small_world, "FLEET", small_world.FLEET + POD)
-    with serving(tmp_path) as served:
+    with serving(tmp_path, fleet=FLEET + POD) as served:
         seen = told(served, 4, "ct5lp-hightpu-4t", topology="4x4", maxRunDuration="3600s")
         assert seen["scores"]["obtainability"] == 1.0
         assert seen["shards"][0]["instanceCount"] == 4

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.api import served as small_world
 from tests.api.compute.test_instances import VMS, ZONE
 from tests.api.served import Served, serving
 
@@ -31,10 +30,9 @@ topology = "4x4"
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def world(tmp_path: Path) -> Iterator[Served]:
     """Two hosts that are shared by parts of them, and a TPU pod of four hosts."""
-    monkeypatch.setattr(small_world, "FLEET", FLEET)
-    with serving(tmp_path) as server:
+    with serving(tmp_path, fleet=FLEET) as server:
         yield server
 
 

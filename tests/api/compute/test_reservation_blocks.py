@@ -11,7 +11,6 @@ import pytest
 from dws.engine.commands import ChangeHosts
 from dws.model.access import SYSTEM
 from dws.model.topology import HostState
-from tests.api import served as small_world
 from tests.api.compute.test_reservations import ALL, HOUR, booked
 from tests.api.served import MONDAY_9, Served, serving
 
@@ -44,10 +43,9 @@ hosts = 2
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def world(tmp_path: Path) -> Iterator[Served]:
     """Four hosts in two sub-blocks of b1, two in b2; r1 has all of them."""
-    monkeypatch.setattr(small_world, "FLEET", FLEET)
-    with serving(tmp_path) as server:
+    with serving(tmp_path, fleet=FLEET) as server:
         booked(server, "r1", hosts=6)
         yield server
 
@@ -102,13 +100,10 @@ def test_a_lost_host_degrades_its_block_alone(world: Served) -> None:
     }
 
 
-def test_machines_that_share_hosts_are_counted_in_their_block(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_machines_that_share_hosts_are_counted_in_their_block(tmp_path: Path) -> None:
     """A fraction of a host would be counted as a host, or in the block of another."""
     shared = FLEET.replace("hosts = 6", "hosts = 6\nshared = true")
-    monkeypatch.setattr(small_world, "FLEET", shared)
-    with serving(tmp_path) as world:
+    with serving(tmp_path, fleet=shared) as world:
         booked(world, "r1", hosts=6)
         inside = [{"machine": "a3-highgpu-1g", "count": 3, "duration": "1h"}]
         world.submit("inside", alternatives=inside, reservation="r1")

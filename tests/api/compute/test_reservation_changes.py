@@ -12,8 +12,7 @@ import pytest
 from dws.api.compute_v1.reservations import KIND
 from dws.engine.ports import DocumentQuery
 from dws.planner.options import PRESETS, PolicyOptions
-from tests.api import served as small_world
-from tests.api.served import Served, serving
+from tests.api.served import FLEET, Served, serving
 
 ZONE = "/compute/v1/projects/research/zones/us-central1-a"
 ALL = f"{ZONE}/reservations"
@@ -471,10 +470,9 @@ shared = true
 
 
 @pytest.fixture
-def others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def others(tmp_path: Path) -> Iterator[Served]:
     """The small world with a TPU pod and a shared host."""
-    monkeypatch.setattr(small_world, "FLEET", small_world.FLEET + OTHERS)
-    with serving(tmp_path) as served:
+    with serving(tmp_path, fleet=FLEET + OTHERS) as served:
         yield served
 
 

@@ -4,20 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dws.backends.simulated.faults import NO_FAULTS, Faults
-from dws.bootstrap import Settings, open_system
 from dws.engine.ports import RequestQuery
 from dws.model.access import SYSTEM
 from tests.api.compute.test_instances import FLEX as FLEX_VM
 from tests.api.compute.test_instances import VMS, ZONE, insert
 from tests.api.compute.test_resize_requests import TEMPLATES, ask, get, make_group
-from tests.api.served import MONDAY_9, Served, serving
+from tests.api.served import Served, serving
 
 B = ZONE.replace("-a", "-b")
 SLOW = Faults(slow_units=tuple(range(8)), boot_extra_s=30)
@@ -47,24 +45,10 @@ overheads = { setup = "2m" }
 """
 
 
-@contextmanager
-def over(folder: Path, fleet: str) -> Iterator[Served]:
-    """A server over a fleet of its own."""
-    told = folder / "own.toml"
-    told.write_text(fleet)
-    settings = Settings(
-        db="memory:", state_dir=folder / "state", fleet=str(told), clock="virtual", start=MONDAY_9
-    )
-    system = open_system(settings)
-    system.start()
-    with serving(folder, system) as served:
-        yield served
-
-
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[Served]:
     """A fleet whose machines come up half a minute after they were started."""
-    with over(tmp_path, WHOLE) as served:
+    with serving(tmp_path, fleet=WHOLE) as served:
         served.engine._backends["simulated"].faults = SLOW
         yield served
 
@@ -218,7 +202,7 @@ def test_m11_a_burst_of_a_hundred_small_requests_runs_eight_at_a_time(tmp_path: 
         "machineType": "a3-highgpu-1g",
         "scheduling": {"provisioningModel": "FLEX_START", "maxRunDuration": {"seconds": "600"}},
     }
-    with over(tmp_path, SHARED) as served:
+    with serving(tmp_path, fleet=SHARED) as served:
         group = make_group(served, properties=properties)
         for number in range(100):
             told = ask(served, group, f"r{number:02}", resizeBy=1)
