@@ -148,6 +148,20 @@ def test_an_end_that_cannot_be_is_refused(served: Served, more: dict[str, Any], 
     assert served.owner.get(ALL).json()["items"] == []
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"autoCreatedReservationsDeleteTime": window()["startTime"]},
+        {"autoCreatedReservationsDuration": {"seconds": 0}},
+    ],
+)
+def test_a_block_that_goes_as_it_comes_is_refused(served: Served, more: dict[str, Any]) -> None:
+    """Whoever asked for it would read of a length that they never said."""
+    body = announced(reservationMode="CALENDAR", planningStatus="SUBMITTED", **more)
+    assert "It must lie after the start, 2027-01-1" in message(insert(served, body), 400, "invalid")
+    assert served.owner.get(ALL).json()["items"] == []
+
+
 def test_in_default_mode_it_may_be_held_beyond_its_window(fresh: Served) -> None:
     """Who keeps machines for a while after the course would lose them with its last minute."""
     more = {"autoCreatedReservationsDeleteTime": "2027-02-01T09:00:00Z"}
